@@ -43,7 +43,7 @@ class Paths:
 
     def __post_init__(self) -> None:
         self._in_order = all(in_order(x) for x in map(shadow_of, self.template.leaves) if isinstance(x, np.ndarray))
-        self.template = self.template.emptied()  # the user's arguments are not kept
+        self.template = replace(self.template, leaves=[None] * len(self.template.leaves))  # arguments are not kept
         renewed(self)
         self.call: Callable[..., Any] = self.first
         self._relied = SURROUNDINGS[-1].check()

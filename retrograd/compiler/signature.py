@@ -73,10 +73,6 @@ class Call:
                 leaves[i] = value
         return replace(self, leaves=leaves)
 
-    def emptied(self) -> Call:
-        """The same call without its values."""
-        return replace(self, leaves=[None] * len(self.leaves))
-
     @property
     def hints(self) -> list[str]:
         """Names of the traced leaves."""

@@ -186,13 +186,12 @@ class Builder:
             raise InternalError("a constant number needs an aval to be filled into")
         key = (value, like, self.replica) if type(value) is int or (type(value) is float and value) else None
         known = self._numbers.get(key) if key is not None else None  # zeros of floats have a sign
-        if known is not None:
-            return Symbol(self, known)
-        attrs = {"aval": like, "value": like.dtype.type(value).item()}
-        made = self.single(REGISTRY["const"], (), attrs, attrs_key(attrs), like)
-        if key is not None:
-            self._numbers[key] = made.value
-        return made
+        if known is None:
+            attrs = {"aval": like, "value": like.dtype.type(value).item()}
+            known = self.single(REGISTRY["const"], (), attrs, attrs_key(attrs), like).value
+            if key is not None:
+                self._numbers[key] = known
+        return Symbol(self, known)
 
     def zeros(self, aval: Aval) -> Symbol:
         """The zero of an aval, which may be a list of steps."""

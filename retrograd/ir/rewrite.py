@@ -13,6 +13,8 @@ from .primitive import TRANSFORMS
 
 Env = dict[Value, Symbol]  # the values of the new graph, by values of the old one
 Rule = Callable[[Builder, Node, Env], Sequence[Symbol] | None]
+Change = Callable[[Graph], Graph]
+Nested = Callable[[Graph, Change], Graph]  # a change that gets the one of bodies
 
 
 def walk(root: Graph | Node) -> Iterator[Node]:
@@ -48,17 +50,22 @@ def with_nodes(graph: Graph, nodes: Iterable[Node]) -> Graph:
     return graph if nodes == graph.nodes else replace(graph, nodes=nodes)  # a node equals only itself
 
 
-def mapped(graph: Graph, change: Callable[[Graph], Graph], done: dict[Graph, Graph] | None = None) -> Graph:
-    """Apply ``change`` to the bodies, then to the graph; it sees bodies that are changed already.
-
-    A body that several nodes hold is changed once and stays one: ``done`` holds what is changed.
-    """
+def recursively(graph: Graph, change: Nested, done: dict[Graph, Graph] | None = None) -> Graph:
+    """``change(graph, inner)``, where ``inner`` does so to a body; one that several nodes hold is changed once."""
     done = {} if done is None else done
     if graph not in done:
-        inner = partial(mapped, change=change, done=done)
-        nodes = map(with_bodies, graph.nodes, repeat(inner)) if graph.nested else graph.nodes
-        done[graph] = change(with_nodes(graph, nodes))
+        done[graph] = change(graph, partial(recursively, change=change, done=done))
     return done[graph]
+
+
+def mapped(graph: Graph, change: Change) -> Graph:
+    """Apply ``change`` to the bodies, then to the graph; it sees bodies that are changed already."""
+
+    def changed(graph: Graph, inner: Change) -> Graph:
+        nodes = map(with_bodies, graph.nodes, repeat(inner)) if graph.nested else graph.nodes
+        return change(with_nodes(graph, nodes))
+
+    return recursively(graph, changed)
 
 
 def copy_nodes(b: Builder, nodes: Iterable[Node], env: Env, rule: Rule | None = None) -> None:

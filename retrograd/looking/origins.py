@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import repeat
 
 from ..ir.graph import Graph, Node
-from ..ir.rewrite import with_bodies
+from ..ir.rewrite import Change, recursively, with_bodies
 from ..where import Where
 
 
@@ -51,15 +52,12 @@ def relabelled(graph: Graph, label: Callable[[Node], Origin]) -> Graph:
 
     A body that several nodes hold is labelled once and stays one.
     """
-    done: dict[Graph, Graph] = {}
 
-    def again(graph: Graph) -> Graph:
-        if graph not in done:
-            done[graph] = replace(graph, nodes=tuple(map(changed, graph.nodes)))
-        return done[graph]
+    def again(graph: Graph, inner: Change) -> Graph:
+        return replace(graph, nodes=tuple(map(changed, graph.nodes, repeat(inner))))
 
-    def changed(node: Node) -> Node:
+    def changed(node: Node, inner: Change) -> Node:
         where = label(node)
-        return replace(with_bodies(node, again), where=where)
+        return replace(with_bodies(node, inner), where=where)
 
-    return again(graph)
+    return recursively(graph, again)

@@ -6,11 +6,10 @@ import heapq
 import sys
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from itertools import count, pairwise
 
 from ..ir.graph import Graph, Node, Value
-from ..ir.rewrite import with_bodies, with_nodes
+from ..ir.rewrite import Change, recursively, with_bodies, with_nodes
 from ..ops.structural.kernel import kernel
 from .equal_parts import equal_parts, operations
 
@@ -55,14 +54,8 @@ def fuse(graph: Graph, policy: Policy) -> Graph:
     Other nodes keep their order, but for those that wait for a kernel. No kernel reaches across an effect, so what ends
     a graph early stays in front of the same operations; a mark without operands and results does not count.
     """
-    return _fused(graph, policy, (f"{graph.name}_{k}" for k in count(1)), {})
-
-
-def _fused(graph: Graph, policy: Policy, names: Iterator[str], done: dict[Graph, Graph]) -> Graph:
-    if graph not in done:
-        inner = partial(_fused, policy=policy, names=names, done=done)
-        done[graph] = _Fusion(graph, policy, inner, names).graph()
-    return done[graph]
+    names = (f"{graph.name}_{k}" for k in count(1))
+    return recursively(graph, lambda graph, inner: _Fusion(graph, policy, inner, names).graph())
 
 
 class _Fusion:
@@ -72,7 +65,7 @@ class _Fusion:
     So kernels never wait for each other.
     """
 
-    def __init__(self, graph: Graph, policy: Policy, inner: Callable[[Graph], Graph], names: Iterator[str]) -> None:
+    def __init__(self, graph: Graph, policy: Policy, inner: Change, names: Iterator[str]) -> None:
         self.source, self.policy, self.inner, self.names = graph, policy, inner, names
         self.made = graph.producer
         self.free: set[Node] = set()

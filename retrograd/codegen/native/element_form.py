@@ -8,7 +8,7 @@ from functools import partial
 
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node
-from ...ir.rewrite import Env, rebuild, with_bodies
+from ...ir.rewrite import Env, mapped, rebuild
 from ...ops.index import additem, getitem
 from ...ops.reduce import sum_
 from ...ops.shape import broadcast_to, reshape_to
@@ -68,16 +68,10 @@ def element_form(graph: Graph) -> Graph:
 
     The sum of an array and one of zeros with a write is a write into the array.
     """
-    return _changed(graph, {})
+    return mapped(graph, lambda graph: rebuild(graph, partial(_rule, graph)) if _has_others(graph) else graph)
 
 
-def _changed(graph: Graph, done: dict[Graph, Graph]) -> Graph:
-    if graph not in done:
-        done[graph] = rebuild(graph, partial(_rule, graph, done)) if _has_others(graph) else graph
-    return done[graph]
-
-
-def _rule(graph: Graph, done: dict[Graph, Graph], b: Builder, node: Node, env: Env) -> Sequence[Symbol]:
+def _rule(graph: Graph, b: Builder, node: Node, env: Env) -> Sequence[Symbol] | None:
     operands = [env[v] for v in node.inputs]
     if node.prim.name in PRODUCTS:
         return [b.coerce(_written_out(node, *operands), node.out.aval)]
@@ -88,17 +82,11 @@ def _rule(graph: Graph, done: dict[Graph, Graph], b: Builder, node: Node, env: E
     if write is not None:
         other = node.inputs[node.inputs[0] is write.out]
         return b.emit(write.prim, [env[v].value for v in (other, *write.inputs[1:])], write.attrs)
-    return b.copy_node(with_bodies(node, partial(_changed, done=done)), [x.value for x in operands])
+    return None
 
 
 def _has_others(graph: Graph) -> bool:
-    return any(
-        node.prim.name in PRODUCTS
-        or other_form(node) is not None
-        or writes_at(node)
-        or any(_has_others(inner) for _, inner in node.graphs)
-        for node in graph.nodes
-    )
+    return any(node.prim.name in PRODUCTS or other_form(node) or writes_at(node) for node in graph.nodes)
 
 
 def _added(graph: Graph, node: Node) -> Node | None:

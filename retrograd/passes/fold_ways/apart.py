@@ -75,7 +75,7 @@ class Apart(Builder):
 def keep_apart(builder: Builder) -> None:
     """Let a builder make a node for each operation from now on."""
     builder.__class__ = Apart
-    vars(builder).update(_avals={})
+    vars(builder)["_avals"] = {}
 
 
 def merged(graph: Graph) -> Graph:

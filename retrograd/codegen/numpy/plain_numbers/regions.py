@@ -13,7 +13,7 @@ import numpy as np
 from ....ir.builder import Builder
 from ....ir.graph import Graph, Node, Value
 from ....ir.loop_node import loop_of
-from ....ir.rewrite import with_bodies, with_nodes
+from ....ir.rewrite import Change, recursively, with_bodies, with_nodes
 from ....ir.types import Aval
 from ....ops.batching import by_elements
 from ....ops.structural.guard import guard
@@ -38,7 +38,7 @@ def with_numbers(graph: Graph) -> Graph:
     through = any(v in graph.inputs for v in graph.outputs)
     body = None if through or not _worthwhile(graph) else _of_numbers(graph)
     if body is None:
-        return _with_loops(graph, {})
+        return recursively(graph, _with_loops)
     b = Builder()
     inputs = [x.value for x in b.inputs_like(graph.inputs)]
     return b.graph(graph.name, b.emit(numbers, inputs, {"body": body}, [v.hint for v in graph.outputs]))
@@ -47,17 +47,13 @@ def with_numbers(graph: Graph) -> Graph:
 PASSES.append(with_numbers)
 
 
-def _with_loops(graph: Graph, done: dict[Graph, Graph]) -> Graph:
+def _with_loops(graph: Graph, inner: Change) -> Graph:
     if not graph.nested:
         return graph
-    if graph not in done:
-        apart = loops_apart(graph)
-        new = graph if apart is None or not all(_runs_on_numbers(node) for node in _loops(apart)) else apart
-        made = new.producer
-        done[graph] = with_nodes(
-            new, (_apart(node, made) or with_bodies(node, lambda body: _with_loops(body, done)) for node in new.nodes)
-        )
-    return done[graph]
+    apart = loops_apart(graph)
+    new = graph if apart is None or not all(_runs_on_numbers(node) for node in _loops(apart)) else apart
+    made = new.producer
+    return with_nodes(new, (_apart(node, made) or with_bodies(node, inner) for node in new.nodes))
 
 
 def _loops(graph: Graph) -> list[Node]:
