@@ -22,6 +22,7 @@ from .compilation import INSPECTORS, Derived
 from .garbage import paused
 from .owned import owned
 from .recording import form_of
+from .settings import config
 from .signature import Call
 from .tapes import Tape, tapeable
 
@@ -90,9 +91,15 @@ def derived(transform: Any, function: Callable[..., Any], recorded: Recorded, ca
     if tape is not None and outermost and (_POSTPONES.get() or decides_often(graph)) and tapeable(graph):
         found = tape(transform, function, recorded, call)
     if found is not None and found.tape.depends:
-        make = partial(transform.derive, function, recorded, _without_values(call))
+        make = partial(_for_its_target, transform, function, recorded, _without_values(call))
         return Postponed(*found, form_of(recorded), make)
-    made: Derived = transform.derive(function, recorded, call)
+    return _for_its_target(transform, function, recorded, call)
+
+
+def _for_its_target(transform: Any, function: Callable[..., Any], recorded: Recorded, call: Call) -> Derived:
+    """The derivative, for the target of the transform."""
+    with config(backend=transform.settings().backend):
+        made: Derived = transform.derive(function, recorded, call)
     return made
 
 

@@ -75,6 +75,7 @@ STAGES: dict[str, Stage] = {
     "sums_behind_loops": IDLE,
     "final_states": IDLE,
     "sums_in_products": IDLE,
+    "packed_factors": IDLE,
     "short_axes": IDLE,
     "narrow_stacks": IDLE,
     "rows_in_blocks": IDLE,

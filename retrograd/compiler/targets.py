@@ -15,6 +15,7 @@ from ..passes.final_states import with_final_states
 from ..passes.hoist_invariants import hoist_invariants
 from ..passes.narrow_stacks import with_narrow_stacks_turned
 from ..passes.own_carries import own_carries
+from ..passes.packed_factors import packed_factors
 from ..passes.parts_in_place import parts_in_place
 from ..passes.place_buffers import place_buffers
 from ..passes.rows_apart import rows_apart
@@ -60,6 +61,7 @@ STAGES["rows_apart"] = _for(native=rows_apart)
 STAGES["sums_behind_loops"] = _for(native=sums_behind_loops)
 STAGES["final_states"] = of_pass(with_final_states)
 STAGES["sums_in_products"] = _for(numpy=sums_in_products, native=sums_in_products)
+STAGES["packed_factors"] = _for(numpy=packed_factors, native=packed_factors)
 STAGES["short_axes"] = _for(numpy=short_axes_first)
 STAGES["narrow_stacks"] = _for(numpy=with_narrow_stacks_turned, native=with_narrow_stacks_turned)
 STAGES["rows_in_blocks"] = _for(numpy=with_rows_in_blocks, native=with_rows_in_small_blocks)

@@ -509,6 +509,7 @@ LAWS: dict[str, Callable[[Graph, str, Step], None]] = {
     "lower": _keeps,
     "simplify": _simplifies,
     "sums_in_products": lambda before, after, _: _stays_close(before, after, 1e-13),
+    "packed_factors": lambda before, after, _: _stays_close(before, after, 1e-13),
     "short_axes": lambda before, after, _: _stays_close(before, after, 1e-13),
     "narrow_stacks": lambda before, after, _: _stays_close(before, after, 1e-13),
     "hoist_invariants": _keeps,

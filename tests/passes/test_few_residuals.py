@@ -130,3 +130,36 @@ def test_two_arrays_are_kept_in_place_of_one_as_large(rows: int, again: int) -> 
     within = rg.grad(gated, argnums=(0, 1), memory=raised.value.minimum)(h, w)
     for a, b in zip(within, found[1], strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+def negated(x: Any) -> Any:
+    """Two operations up to the exponentials, from which the derivative follows."""
+    return 1.0 / (1.0 + np.exp(-x))
+
+
+def plain(x: Any) -> Any:
+    """One operation up to them."""
+    e = np.exp(x)
+    return e / (1.0 + e)
+
+
+@pytest.mark.parametrize(("gate", "again"), [(negated, 0), (plain, 4)])
+def test_each_further_array_saves_two_operations(gate: Any, again: int) -> None:
+    def four(h: Any, w: Any) -> Any:
+        def step(_: Any, h: Any) -> Any:
+            n = h.shape[1]
+            all_gates = h @ np.concatenate([w, w.T, -w, w @ w], axis=1)
+            a, b, c, d = (gate(all_gates[:, k * n : (k + 1) * n]) for k in range(4))
+            return a * h + b * c - 0.5 * d
+
+        return np.sum(rg.fori_loop(STEPS, step, h) ** 2)
+
+    rng = np.random.default_rng(2)
+    h, w = rng.standard_normal((20, 6)), rng.standard_normal((6, 6))
+    with rg.config(backend="native"):  # for NumPy, gates become one operation
+        slope = rg.grad(four, argnums=(0, 1))
+        found = slope(h, w)
+        assert adjoint(slope, h, w)["exp"] == again
+    for a, b in zip(found, rg.grad(four, argnums=(0, 1))(h, w), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-14)
+    rg.check_grads(four, (h, w), order=2)

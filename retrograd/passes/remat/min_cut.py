@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import replace
+from math import fsum
 
 from ...ir.graph import Graph, Node, Value
 from ...ir.primitive import TRANSFORMS
+from ...ir.target import TARGETS
 from ..linearize import Linearized
 from ..prune import prune
 
 INFINITE = float("inf")
 STATE = 0.99  # of its bytes, what the state of a loop costs
 SEVERAL = 4  # operations that are not worth their repetition, to keep a state in place of something else
-TWO = 2  # operations that are not worth their repetition, to keep one array in place of two parts
+TWO = 2  # operations that are not worth their repetition, to keep one array less, of as many bytes
 LEAST = 512  # bytes of residuals among which one more array counts for little
 
 
@@ -167,7 +169,8 @@ def few_residuals(
 
     Of equal residuals, those are kept from which the least is computed again. But ``states``, to which a loop has a
     reference in any case, are kept instead if that takes few operations more. ``entry`` is the part of each cost that
-    does not depend on the size: for it alone, one array is not kept in place of two that save operations.
+    does not depend on the size: for it alone, one array is not kept in place of its parts, if each saves operations.
+    NumPy keeps at most one array more, since it computes each in memory of its own.
     """
     nodes = lin.forward.nodes
 
@@ -182,13 +185,13 @@ def few_residuals(
     held = {v for v in chosen if states(v)}
     if held and held.issubset(lin.forward.inputs):  # a later state is an earlier one of the next step
         other = choose_residuals(nodes, lin.residuals, cost, _recomputable)
-        if _saves_operations(lin, chosen, other) and sum(map(cost, other)) <= sum(map(cost, chosen)):
+        if _saves_operations(lin, chosen, other) and fsum(map(cost, other)) <= fsum(map(cost, chosen)):
             chosen = other
     if entry:
         parts = choose_residuals(nodes, lin.residuals, without_entry, _recomputable)
-        price = sum(map(preferred, parts))
-        as_large = LEAST <= price <= sum(map(preferred, chosen)) + entry
-        if as_large and _saves_operations(lin, chosen, parts, 1, TWO):
+        more = 1 if TARGETS.chosen.name == "numpy" else max(1, len(parts) - len(chosen))
+        as_large = LEAST <= fsum(map(preferred, parts)) <= fsum([*map(preferred, chosen), more * entry])
+        if as_large and _saves_operations(lin, chosen, parts, more, more * TWO):
             chosen = parts
     if chosen == set(lin.residuals):
         return lin
