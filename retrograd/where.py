@@ -13,7 +13,7 @@ from typing import Generic, NamedTuple, TypeVar
 
 OURS = ("retrograd", "numpy", "scipy")
 FOREIGN = frozenset((*OURS, "dask", "distributed", "jax", "torch")) | sys.stdlib_module_names - {"__main__"}
-SHOWN = ("LOAD_CONST", "SWAP", "BINARY_OP")  # a value is shown to an observer, see tracer.watch.rewrite
+SHOWN = ("LOAD_CONST", "SWAP", "BINARY_SUBSCR" if sys.version_info < (3, 14) else "BINARY_OP")  # to an observer
 T = TypeVar("T")
 CELLS: list[Callable[[Where], str | None]] = []  # what else names a line, such as the cell of a notebook
 STORES = frozenset({"STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF"})

@@ -24,11 +24,11 @@ LARGEST = 1 << 17  # elements of a factor, beyond which BLAS takes as long with 
 
 def packed_factors(graph: Graph) -> Graph:
     """The graph, and its bodies, with copies of such factors before loops."""
-    return mapped(graph, lambda g: rebuild(g, _Packed(g))) if graph.nested else graph
+    return mapped(graph, lambda g: rebuild(g, _PackedFactors(g))) if graph.nested else graph
 
 
 @dataclass(frozen=True)
-class _Packed:
+class _PackedFactors:
     """The rule for the loops of one graph."""
 
     graph: Graph

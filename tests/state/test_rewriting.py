@@ -22,7 +22,7 @@ class Observer:
     def __init__(self) -> None:
         self.shown: list[Any] = []
 
-    def __matmul__(self, value: Any) -> Any:
+    def __getitem__(self, value: Any) -> Any:
         self.shown.append(value)
         return value
 
@@ -48,10 +48,10 @@ def run(instructions: list[Instr], stack: list[Any]) -> None:
                 assert stack.pop() != "NULL"
             case "BUILD_TUPLE":
                 stack[-arg:] = [tuple(stack[-arg:])]
-            case "BINARY_OP":
+            case "BINARY_SUBSCR" | "BINARY_OP":
                 right = stack.pop()
                 assert right != "NULL"
-                stack.append(stack.pop() @ right)
+                stack.append(stack.pop()[right])
 
 
 @pytest.mark.parametrize(

@@ -10,9 +10,10 @@ import numpy as np
 
 from ...where import FOREIGN, OURS
 from ..array import Tracer
+from .classes import BUILTIN, PLAIN
 from .finished import Finished
 from .libraries import is_library
-from .reader import BUILTIN, PLAIN, StateReader
+from .reader import StateReader
 from .reads import MISSING
 
 SLOTS = (MemberDescriptorType, GetSetDescriptorType)
@@ -48,7 +49,7 @@ def attribute(reader: StateReader, obj: Any, name: str, value: Any) -> Any:
 def _of_module(reader: StateReader, module: ModuleType, name: str, value: Any) -> Any:
     """Of a library's modules only data that may change is state, such as ``os.environ``."""
     names, package = vars(module), module.__name__.partition(".")[0]
-    if package in FOREIGN or "site-packages" in (getattr(module, "__file__", None) or ""):
+    if package in FOREIGN or "site-packages" in str(names.get("__file__")):
         if package in OURS or callable(value) or isinstance(value, (ModuleType, np.dtype)):
             return value
     elif name not in names:

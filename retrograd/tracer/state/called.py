@@ -4,23 +4,33 @@ from __future__ import annotations
 
 import contextvars
 import os
+import sys
 import weakref
 from collections.abc import Iterator
 from datetime import date
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
+import numpy as np
+
 from ..array import Tracer
+from ..interception import StandIn
 from ..trace import CURRENT
 from .attributes import SLOTS, attribute, static_member
 from .caches import Key, asked, question_of
+from .classes import BUILTIN, CONTAINERS, PLAIN
 from .libraries import is_library
-from .reader import BUILTIN, CONTAINERS, PLAIN, StateReader
+from .operated import answers_unseen
+from .reader import HIDDEN, StateReader
 from .reads import MISSING
 
 # Functions that neither keep nor ask what their arguments hold.
 NEUTRAL = frozenset({isinstance, issubclass, type, id, callable, super, print, bool, float, int, complex, abs, hasattr})
 SHALLOW = frozenset({zip, map, enumerate, filter, reversed, iter, list, tuple, dict, set, frozenset})
+# What the lazy ones among these give, and iterators of containers: their elements come later.
+EMPTY: tuple[Any, ...] = ([], {}, {}.values(), {}.items())
+ITERATORS = (*map(iter, EMPTY), *map(reversed, EMPTY), iter(()), iter(set()))
+LAZY: tuple[type, ...] = (zip, map, enumerate, filter, reversed, *map(type, ITERATORS))
 # Modules whose functions answer anew each time, or read files, but for these; and single functions of others.
 UNREPEATABLE = {"time": {"sleep"}, "secrets": {"compare_digest"}, "_uuid": set(), "pathlib": set(), "glob": set()}
 UNREPEATABLE_NAMES = {
@@ -31,6 +41,7 @@ UNREPEATABLE_NAMES = {
     "decimal": {"getcontext"},
     "_decimal": {"getcontext"},
 }
+OF_CLASS = frozenset({isinstance, type})
 WRITES = frozenset({"append", "appendleft", "add", "insert", "extend", "extendleft", "update", "sort", "reverse"})
 CLOCKS = frozenset({"now", "today", "utcnow"})
 
@@ -49,10 +60,13 @@ def call(reader: StateReader, f: Any, args: Any, names: tuple[str, ...] = ()) ->
         reader.root(held)
         reader.note(held, "get", key, held.get(key, MISSING))
     elif _hands_over(reader, f, args):
-        shallow = _hashable(f) and f in SHALLOW
+        shallow = _hashable(f) and f in SHALLOW and not (f in (map, filter) and not _runs_observed(args[0]))
         for x in args:
             if type(x) not in PLAIN and type(x) is not Tracer:
                 _handed_over(reader, x, shallow)
+                if f is dict and isinstance(x, (list, tuple)):
+                    for pair in x:
+                        reader.tree(pair)
     return question is None and f is not os.getenv
 
 
@@ -95,7 +109,7 @@ def _hands_over(reader: StateReader, f: Any, args: Any) -> bool:
         _question(reader, getattr, args)
     elif isinstance(f, BUILTIN):
         return _call_of_builtin(reader, f, args)
-    elif type(f) is MethodType and is_library(type(f.__self__)) and reader.sees(f.__self__):
+    elif type(f) is MethodType and is_library(type(f.__self__)) and (f.__self__ is HIDDEN or reader.sees(f.__self__)):
         reader.whole(f.__self__)
     elif _is_followed(f):
         if _takes_trees(f):
@@ -119,11 +133,32 @@ def _handed_over(reader: StateReader, x: Any, shallow: bool) -> None:
             reader.whole(x.__self__)
     elif isinstance(x, Iterator) and reader.sees(x):
         reader.note(x, "never", None, None)
+    elif not shallow and isinstance(x, LAZY):
+        _taken_from(reader, x)
     elif not shallow:
         reader.whole(x)
         reader.identity(x)
     elif isinstance(x, CONTAINERS):
         reader.contents(x)
+    elif answers_unseen(reader, x):
+        reader.whole(x)
+
+
+def _taken_from(reader: StateReader, iterator: Any) -> None:
+    """Take note of what code that is not followed takes from an iterator made inside: all that it goes over."""
+    _, parts, *_ = iterator.__reduce__()
+    if isinstance(iterator, (map, filter)) and _runs_observed(parts[0]):
+        return
+    for x in parts:
+        if isinstance(x, LAZY):
+            _taken_from(reader, x)
+        else:
+            reader.whole(x)
+
+
+def _runs_observed(f: Any) -> bool:
+    """Whether the elements that a function gets are seen where they are used."""
+    return type(f) in (StandIn, np.ufunc) or (callable(f) and _is_followed(f))
 
 
 def _call_of_builtin(reader: StateReader, f: Any, args: Any) -> bool:
@@ -132,7 +167,11 @@ def _call_of_builtin(reader: StateReader, f: Any, args: Any) -> bool:
     if f is id:
         reader.identity(args[0])
     if f in NEUTRAL:
+        if f in OF_CLASS and args and reader.sees(args[0]) and not is_library(type(args[0])):
+            reader.note(args[0], "attr", "__class__", type(args[0]))
         return False
+    if f is globals:
+        reader.root(_names_of_user())
     if f is len or f is vars or f is getattr:
         if args and reader.sees(args[0]):
             return _question(reader, f, args)
@@ -155,7 +194,7 @@ def _call_of_builtin(reader: StateReader, f: Any, args: Any) -> bool:
         reader.whole(owner)
     elif reader.sees(owner):
         if name in WRITES:
-            reader.written.add(id(owner))
+            reader.changed(owner)
             return name not in ("append", "add", "insert", "appendleft")
         if name == "get" and isinstance(owner, dict) and type(args[0]) in PLAIN:
             value = owner.get(args[0], MISSING)
@@ -185,6 +224,8 @@ def _question(reader: StateReader, f: Any, args: Any) -> bool:
     if f is len:
         if isinstance(obj, CONTAINERS):
             reader.note(obj, "len", None, len(obj))
+        elif answers_unseen(reader, obj):
+            reader.whole(obj)
     elif f is vars:
         own = getattr(obj, "__dict__", None)
         reader.note(obj, "attr", "__dict__", own)
@@ -198,6 +239,14 @@ def _question(reader: StateReader, f: Any, args: Any) -> bool:
             else:
                 attribute(reader, obj, args[1], value)
     return False
+
+
+def _names_of_user() -> dict[str, Any]:
+    """The globals of the user's code that runs."""
+    frame = sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "retrograd":
+        frame = frame.f_back
+    return frame.f_globals
 
 
 def _is_followed(f: Any) -> bool:

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from ..trace import CURRENT, READER
+from .classes import CONTAINERS, VIEWS
 from .libraries import is_library
 from .observer import Observer, observer
-from .reader import CONTAINERS, StateReader
-
-VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
+from .reader import StateReader
 
 
 class Iterated(Observer):
@@ -18,9 +17,9 @@ class Iterated(Observer):
 
     __slots__ = ()
 
-    def __matmul__(self, given: Any) -> Any:
+    def __getitem__(self, given: Any) -> Any:
         reader = READER.get()
-        return given if reader is None or not reader.sees(given) else Observer.__matmul__(self, given)
+        return given if reader is None or not reader.sees(given) else Observer.__getitem__(self, given)
 
     def active(self, reader: StateReader, given: Any) -> Any:
         if reader.sees(given):
@@ -53,14 +52,17 @@ class Spread(Observer):
 
     __slots__ = ()
 
-    def __matmul__(self, given: Any) -> Any:
+    def __getitem__(self, given: Any) -> Any:
         if READER.get() is None or CURRENT.get() is None:
             return given
-        return Observer.__matmul__(self, given if isinstance(given, (tuple, dict)) else tuple(given))
+        return Observer.__getitem__(self, given)
+
+    def passive(self, given: Any) -> Any:
+        return given if isinstance(given, (tuple, dict)) else tuple(given)
 
     def active(self, reader: StateReader, given: Any) -> Any:
-        if isinstance(given, CONTAINERS):
-            reader.contents(given)
         if isinstance(given, dict):
+            reader.contents(given)
             return {k: reader.seen(v) for k, v in given.items()}
-        return reader.seen(given)
+        iterated.active(reader, given)
+        return reader.seen(self.passive(given))

@@ -1,9 +1,9 @@
 """Rewriting code: next to each instruction that reads something, the value is shown to an observer.
 
 No instruction of the user's is dropped, and each keeps its position, so that lines, columns and frames are as they
-were. An observer is a constant of the code with a method ``__matmul__``: ``LOAD_CONST observer; SWAP 2; BINARY_OP @``
-shows it the top of the stack, which what it returns replaces. This needs no calling convention, which differs in each
-version of CPython.
+were. An observer is a constant of the code with a method ``__getitem__``: ``LOAD_CONST observer; SWAP 2;
+BINARY_SUBSCR`` shows it the top of the stack, which what it returns replaces. This needs no calling convention, which
+differs in each version of CPython. An operator would not give back ``NotImplemented``, as a subscript does.
 """
 
 from __future__ import annotations
@@ -16,10 +16,13 @@ from typing import Any, Protocol
 from bytecode import BinaryOp, Bytecode, Instr
 from bytecode.instr import CellVar, FreeVar
 
+from .reads import KEY, OF
+
 VERSION = sys.version_info[:2]
+SUBSCRIPT = ("BINARY_OP", BinaryOp["SUBSCR"]) if "SUBSCR" in BinaryOp.__members__ else ("BINARY_SUBSCR",)
 MOST_ARGUMENTS = 300  # places on the stack for copies of a call's arguments
 # Instructions whose result comes from code that may not be observed.
-RESULTS = frozenset({"FOR_ITER", "GET_AWAITABLE", "SEND", "IMPORT_NAME", "IMPORT_FROM"})
+RESULTS = frozenset({"FOR_ITER", "GET_AWAITABLE", "SEND"})
 # Instructions whose one operand is shown, to which observer.
 BEFORE = {
     "MATCH_MAPPING": "whole",
@@ -32,7 +35,11 @@ BEFORE = {
     "SET_UPDATE": "iterated",
     "UNPACK_SEQUENCE": "unpacked",
     "UNPACK_EX": "unpacked",
+    "CONVERT_VALUE": "formatted",
+    "FORMAT_SIMPLE": "formatted",
 }
+OPTIMIZED = 0x1  # the flag of code whose variables are numbered: that of functions
+SPECIFIED = 0x4  # the flag of FORMAT_VALUE for a format that lies above the value
 JUMPS = ("POP_JUMP", "POP_JUMP_FORWARD", "POP_JUMP_BACKWARD")
 TRUTHS = frozenset(
     {f"{jump}_IF_{answer}" for jump in JUMPS for answer in ("TRUE", "FALSE")}
@@ -48,7 +55,14 @@ class Shown(Protocol):
     globe: Any  # the value of a global, and whether it is about to be called
     name: Any  # a name in the body of a class, or in ``eval``
     over: Any  # (class, object) of ``super().name``
-    compared: Any  # the operands of ``is``, ``==`` and ``!=``
+    compared: Any  # the operands of ``is``
+    equated: Any  # the operands of ``==`` and ``!=``
+    ordered: Any  # the operands of ``<`` and its kind
+    operated: Any  # the operands of ``+`` and its kind
+    augmented: Any  # the operands of ``+=`` and its kind
+    formatted: Any  # a value in an f-string
+    imported: Any  # a module that was imported under a name
+    caught: Any  # an exception
     truth: Any  # a value whose truth is asked
     stored_attribute: Any  # (value, object)
     stored_global: Any  # the value
@@ -58,6 +72,7 @@ class Shown(Protocol):
     own_cell: Any  # a cell of this very frame
     stored_cell: Any  # (value, cell)
     stored_item: Any  # (value, container, key)
+    written: Any  # a container of which a part is replaced or deleted
     result: Any  # a value made by code that may not be observed
     parameter: Any  # the value of a parameter
     spread: Any  # the operands of ``f(*args, **kw)``, one after the other
@@ -73,11 +88,14 @@ class Rewriting:
 
     def __init__(self, observers: Shown, rewritten: Callable[[CodeType], CodeType]) -> None:
         self._observers, self._rewritten = observers, rewritten
+        self._numbered = self._subscripts = False  # whether the code has numbered variables, and evaluates subscripts
 
     def __call__(self, code: CodeType) -> CodeType:
         """The observed code."""
         b = Bytecode.from_code(code)
         instructions = list(b)
+        self._numbered = bool(code.co_flags & OPTIMIZED)
+        self._subscripts = any(isinstance(i, Instr) and _is_subscript(i) for i in instructions)
         del b[:]
         before = Instr("NOP")
         for k, i in enumerate(instructions):
@@ -117,16 +135,29 @@ class Rewriting:
             return [*tell(getattr(see, BEFORE[name])), i]
         if name in RESULTS:
             return [i, *tell(see.result)]
-        if name == "IS_OP" or (name == "COMPARE_OP" and getattr(arg, "name", "").startswith(("EQ", "NE"))):
-            return [*tell.shown(2, see.compared), i]
-        if name == "CONTAINS_OP":
-            return [*tell.shown(2, see.sought), i]
+        if name == "IMPORT_NAME":
+            return [i, *tell(see.imported(arg))]
+        if name == "IMPORT_FROM":
+            seen = [tell.op("COPY", 2), tell.op("SWAP", 2), tell.op("BUILD_TUPLE", 2)]
+            return [i, *seen, *tell(see.attribute(arg))]
+        if name == "WITH_EXCEPT_START":
+            return [i, *self._caught(tell, 2)]
+        if name == "PUSH_EXC_INFO":
+            return [i] if getattr(after, "name", "") == "WITH_EXCEPT_START" else [i, *self._caught(tell, 1)]
+        if name in ("FORMAT_VALUE", "FORMAT_WITH_SPEC"):
+            return [*tell.below(1 if name == "FORMAT_VALUE" and not arg & SPECIFIED else 2, see.formatted), i]
+        if (operator := _operator(i, before)) is not None:
+            return [*tell.shown(2, getattr(see, operator)), i]
         if name == "MATCH_CLASS":
-            return [tell.op("COPY", 3), *tell(see.whole), tell.op("POP_TOP"), i]
+            return [*tell.below(3, see.whole), i]
         if name == "LOAD_CONST" and isinstance(arg, CodeType):
             return [tell.op("LOAD_CONST", self._rewritten(arg))]
         if name.startswith("STORE"):
             return [*self._stored(tell, name, arg), i]
+        if name == "DELETE_SUBSCR":
+            return [*tell.below(2, see.written), i]
+        if name == "KW_NAMES":
+            return [*self._passed(tell, after.arg, arg), i]
         if "CALL" in name:
             return self._called(tell, i, before)
         return self._loaded(tell, i, after)
@@ -159,11 +190,29 @@ class Rewriting:
             return [tell.closure(arg), i, op("BUILD_TUPLE", 2), *tell(see.cell(arg.name))]
         if name in ("LOAD_CLOSURE", "LOAD_FAST", "LOAD_FAST_BORROW") and isinstance(arg, CellVar):
             return [i, *tell(see.own_cell)]
-        if name == "BINARY_SUBSCR" or (name == "BINARY_OP" and getattr(arg, "name", "") == "SUBSCR"):
-            return [op("COPY", 2), op("COPY", 2), i, op("BUILD_TUPLE", 3), *tell(see.item)]
+        if _is_subscript(i):
+            return [*self._held(tell, i), *tell(see.item)]
         if name == "BINARY_SLICE":
-            return [op("COPY", 3), *tell(see.whole), op("POP_TOP"), i, *tell(see.result)]
+            return [*tell.below(3, see.whole), i, *tell(see.result)]
         return [i]
+
+    def _caught(self, tell: _Teller, place: int) -> list[Instr]:
+        """Show the exception at this place from the top; no variable holds a subscript any more."""
+        gone = [(tell.op("LOAD_CONST", None), tell.op("STORE_FAST", v), tell.op("DELETE_FAST", v)) for v in (OF, KEY)]
+        holds = self._numbered and self._subscripts
+        return [*tell.below(place, self._observers.caught), *(i for group in gone if holds for i in group)]
+
+    def _held(self, tell: _Teller, i: Instr) -> list[Instr]:
+        """A subscript, and (value, container, key). Until there is a value, variables hold what a handler may ask for.
+
+        The code of a class or a module has no such variables.
+        """
+        op = tell.op
+        if not self._numbered:
+            return [op("COPY", 2), op("COPY", 2), i, op("SWAP", 3), op("SWAP", 2), op("BUILD_TUPLE", 3)]
+        loads = [op("LOAD_FAST", OF), op("LOAD_FAST", KEY)]
+        ends = [op("BUILD_TUPLE", 3), op("DELETE_FAST", OF), op("DELETE_FAST", KEY)]
+        return [op("STORE_FAST", KEY), op("STORE_FAST", OF), *loads, i, *loads, *ends]
 
     def _stored(self, tell: _Teller, name: str, arg: Any) -> list[Instr]:
         """Show what is stored, and where."""
@@ -172,6 +221,8 @@ class Rewriting:
             return tell.shown(2, see.stored_attribute(arg))
         if name == "STORE_SUBSCR":
             return tell.shown(3, see.stored_item)
+        if name == "STORE_SLICE":
+            return tell.below(3, see.written)
         if name == "STORE_GLOBAL":
             return tell(see.stored_global(arg))
         if name == "STORE_DEREF" and isinstance(arg, FreeVar):
@@ -180,15 +231,18 @@ class Rewriting:
         return []
 
     def _called(self, tell: _Teller, i: Instr, before: Instr) -> list[Instr]:
-        """Show a callable with its arguments, and the result. In 3.11 the arguments are shown before PRECALL."""
+        """Show a callable with its arguments, and the result. In 3.11 the arguments are shown before PRECALL.
+
+        Between KW_NAMES and the call, the names would be taken for those of a call that an observer makes.
+        """
         result = tell(self._observers.result)
         arg: Any = i.arg
-        names: Any = before.arg if i.name == "CALL_KW" or before.name == "KW_NAMES" else ()
-        if i.name == "PRECALL":
+        names: Any = before.arg if i.name == "CALL_KW" else ()
+        if i.name == "PRECALL" and before.name != "KW_NAMES":
             return [*self._passed(tell, arg, names), i]
         if i.name in ("CALL", "CALL_KW"):
-            shown = [] if VERSION < (3, 12) else self._passed(tell, arg, names)
-            return [*shown, i, *result]
+            told = VERSION < (3, 12) or before.name == "KW_NAMES"
+            return [*([] if told else self._passed(tell, arg, names)), i, *result]
         if i.name == "CALL_FUNCTION_EX":
             return [*self._spread(tell, *spread_form(VERSION, arg, before.name)), i, *result]
         return [i]
@@ -217,6 +271,25 @@ class Rewriting:
         copies = [op("COPY", deep + null), *[op("COPY", count + 1 + null)] * count]
         shown = tell(self._observers.called)
         return [*replaced, *copies, op("BUILD_TUPLE", count + 1), *shown, op("POP_TOP")]
+
+
+def _is_subscript(i: Instr) -> bool:
+    return i.name == "BINARY_SUBSCR" or (i.name == "BINARY_OP" and getattr(i.arg, "name", "") == "SUBSCR")
+
+
+def _operator(i: Instr, before: Instr) -> str | None:
+    """Who is shown the two operands of an operator; nobody if one is a number with which no container goes."""
+    which: str = getattr(i.arg, "name", "")
+    number = before.name == "LOAD_CONST" and type(before.arg) in (int, float, complex)
+    if i.name == "IS_OP":
+        return "compared"
+    if i.name == "CONTAINS_OP":
+        return "sought"
+    if i.name == "COMPARE_OP":
+        return None if number else "equated" if which.startswith(("EQ", "NE")) else "ordered"
+    if i.name != "BINARY_OP" or which == "SUBSCR" or (number and not which.endswith("MULTIPLY")):
+        return None
+    return "augmented" if which.startswith("INPLACE") else "operated"
 
 
 def spread_form(version: tuple[int, int], arg: Any, before: str) -> tuple[bool, bool]:
@@ -273,11 +346,15 @@ class _Teller:
 
     def __call__(self, observer: Any) -> list[Instr]:
         """Show the top of the stack, and put what the observer returns in its place."""
-        return [self.op("LOAD_CONST", observer), self.op("SWAP", 2), self.op("BINARY_OP", BinaryOp.MATRIX_MULTIPLY)]
+        return [self.op("LOAD_CONST", observer), self.op("SWAP", 2), self.op(*SUBSCRIPT)]
 
     def shown(self, count: int, observer: Any) -> list[Instr]:
         """Show the uppermost values, which stay."""
         return [*[self.op("COPY", count)] * count, self.op("BUILD_TUPLE", count), *self(observer), self.op("POP_TOP")]
+
+    def below(self, place: int, observer: Any) -> list[Instr]:
+        """Show the value at this place from the top, which stays."""
+        return [self.op("COPY", place), *self(observer), self.op("POP_TOP")]
 
     def null_below(self) -> list[Instr]:
         """What a call wants beside the callable on top of the stack."""

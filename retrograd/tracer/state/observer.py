@@ -18,7 +18,7 @@ class Observer:
         self.name = name
         self._last = (0, 0, 0)
 
-    def __matmul__(self, given: Any) -> Any:
+    def __getitem__(self, given: Any) -> Any:
         reader = READER.get()
         if reader is None or reader.busy or CURRENT.get() is None:
             return self.passive(given)

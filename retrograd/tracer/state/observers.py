@@ -26,11 +26,15 @@ from ..python_numbers import LOOK_ALIKES
 from ..trace import CURRENT, READER
 from .attributes import attribute, over, result
 from .called import call, which
+from .classes import BUFFERS, CONTAINERS, PLAIN
 from .code_rewriter import CodeRewriter
 from .iterated import Spread, iterated, unpacked
 from .libraries import is_library
 from .observer import Observer, observer
-from .reader import BUFFERS, CONTAINERS, PLAIN, StateReader
+from .operated import augmented, compared, equated, formatted, operated, ordered, sought, truth
+from .raised import Missed
+from .reader import StateReader
+from .reads import MISSING
 from .stand_ins import STAND_INS
 from .stores import StoredAttribute, StoredGlobal, contents, stored_cell, stored_item
 
@@ -46,7 +50,7 @@ class Attribute(Observer):
 
     __slots__ = ()
 
-    def __matmul__(self, given: Any) -> Any:
+    def __getitem__(self, given: Any) -> Any:
         obj, value = given
         if type(obj) is Tracer or (reader := READER.get()) is None:
             return value
@@ -55,7 +59,7 @@ class Attribute(Observer):
             return value if type(value) in AT_ONCE else reader.seen(value)
         if not reader.busy and CURRENT.get() is not None:
             self._last = key
-        return Observer.__matmul__(self, given)
+        return Observer.__getitem__(self, given)
 
     def passive(self, given: Any) -> Any:
         return given[1]
@@ -69,8 +73,8 @@ class Item(Observer):
 
     __slots__ = ()
 
-    def __matmul__(self, given: Any) -> Any:
-        obj, key, value = given
+    def __getitem__(self, given: Any) -> Any:
+        value, obj, key = given
         reader = READER.get()
         if reader is None or (type(obj) is Tracer and type(key) is not list):
             return value
@@ -78,13 +82,13 @@ class Item(Observer):
             return reader.seen(value)
         if type(obj) in BUILT and type(key) in (int, slice) and type(value) in MADE and not reader.sees(obj):
             return reader.standing(value)
-        return Observer.__matmul__(self, given)
+        return Observer.__getitem__(self, given)
 
     def passive(self, given: Any) -> Any:
-        return given[2]
+        return given[0]
 
     def active(self, reader: StateReader, given: Any) -> Any:
-        obj, key, value = given
+        value, obj, key = given
         if type(key) not in PLAIN:
             reader.whole(key)
             reader.identity(key)
@@ -115,7 +119,7 @@ class Global(Observer):
         super().__init__(name)
         self.called = called
 
-    def __matmul__(self, value: Any) -> Any:
+    def __getitem__(self, value: Any) -> Any:
         reader = READER.get()
         if reader is None or type(value) is Tracer or reader.busy or CURRENT.get() is None:
             return value
@@ -153,7 +157,7 @@ class Name(Observer):
 
     __slots__ = ()
 
-    def __matmul__(self, value: Any) -> Any:
+    def __getitem__(self, value: Any) -> Any:
         reader = READER.get()
         if reader is None or reader.busy or CURRENT.get() is None:
             return value
@@ -168,7 +172,7 @@ class Cell(Observer):
 
     __slots__ = ()
 
-    def __matmul__(self, given: Any) -> Any:
+    def __getitem__(self, given: Any) -> Any:
         reader = READER.get()
         if reader is None:
             return given[1]
@@ -177,7 +181,7 @@ class Cell(Observer):
         key = (reader.number, id(given[0]), id(given[1]))
         if key == self._last:
             return reader.seen(given[1])
-        found = Observer.__matmul__(self, given)
+        found = Observer.__getitem__(self, given)
         if found is given[1] and not reader.busy and not reader.is_own(given[0]) and CURRENT.get() is not None:
             self._last = key
         return found
@@ -198,11 +202,11 @@ class Result(Observer):
 
     __slots__ = ()
 
-    def __matmul__(self, given: Any) -> Any:
+    def __getitem__(self, given: Any) -> Any:
         kind = type(given)
         if kind is Tracer or kind in PLAIN or (reader := READER.get()) is None:
             return given
-        return reader.standing(given) if kind in BUILT else Observer.__matmul__(self, given)
+        return reader.standing(given) if kind in BUILT else Observer.__getitem__(self, given)
 
     def active(self, reader: StateReader, given: Any) -> Any:
         return result(reader, given)
@@ -226,7 +230,7 @@ class Passed(Observer):
         super().__init__()
         self.names = names
 
-    def __matmul__(self, given: Any) -> Any:
+    def __getitem__(self, given: Any) -> Any:
         reader = READER.get()
         if reader is None:
             return given
@@ -241,7 +245,7 @@ class Passed(Observer):
                 self._last = key
         elif type(f) in AT_ONCE and which(reader, f) in reader.called and _reads_no_more(f, given[1:]):
             return given
-        return Observer.__matmul__(self, given)
+        return Observer.__getitem__(self, given)
 
     def active(self, reader: StateReader, given: Any) -> Any:
         f = given[0]
@@ -262,6 +266,17 @@ def own_cell(reader: StateReader, cell: Any) -> Any:
     return cell
 
 
+class Imported(Observer):
+    """``import name``."""
+
+    __slots__ = ()
+
+    def active(self, reader: StateReader, given: Any) -> Any:
+        reader.root(sys.modules)
+        reader.note(sys.modules, "get", self.name, sys.modules.get(self.name, MISSING))
+        return result(reader, given)
+
+
 class Over(Observer):
     """``super().name``: the class and the object."""
 
@@ -273,24 +288,6 @@ class Over(Observer):
 
 
 @observer
-def compared(reader: StateReader, given: Any) -> Any:
-    """The operands of ``is`` and ``==``: which objects they are may matter."""
-    a, b = given
-    if type(a) not in PLAIN and type(b) not in PLAIN:
-        reader.identity(a)
-        reader.identity(b)
-    return given
-
-
-@observer
-def truth(reader: StateReader, x: Any) -> Any:
-    """A value whose truth is asked."""
-    if reader.sees(x) and isinstance(x, CONTAINERS):
-        reader.note(x, "truth", None, bool(x))
-    return x
-
-
-@observer
 def called(reader: StateReader, given: Any) -> Any:
     """The callable, the arguments and the keywords of such a call."""
     keywords = given[2] if len(given) > 2 else {}
@@ -299,27 +296,17 @@ def called(reader: StateReader, given: Any) -> Any:
 
 
 @observer
-def whole(reader: StateReader, x: Any) -> Any:
-    """What a pattern or a slice looks into, or ``**`` spreads."""
-    reader.whole(x)
+def written(reader: StateReader, x: Any) -> Any:
+    """A container of which a part is replaced or deleted."""
+    reader.changed(x)
     return x
 
 
 @observer
-def sought(reader: StateReader, given: Any) -> Any:
-    """``key in container``."""
-    key, x = given
-    if type(key) not in PLAIN:
-        reader.whole(key)
-        reader.identity(key)
-    if reader.sees(x) and isinstance(x, CONTAINERS):
-        if isinstance(x, (dict, set, frozenset)) and type(key) in PLAIN:
-            reader.note(x, "in", key, key in x)
-        else:
-            reader.contents(x)
-    elif reader.sees(x) and is_library(type(x)):
-        reader.whole(x)
-    return given
+def whole(reader: StateReader, x: Any) -> Any:
+    """What a pattern or a slice looks into, or ``**`` spreads."""
+    reader.whole(x)
+    return x
 
 
 def evaluated(source: Any, names: Any = None, local: Any = None) -> Any:
@@ -362,8 +349,10 @@ class _AllObservers:
     passed = Passed
     own_cell, stored_cell, stored_item = own_cell, stored_cell, stored_item
     spread, parameter = Spread(), Parameter()
-    called, iterated, unpacked, whole, sought, truth = called, iterated, unpacked, whole, sought, truth
-    compared = compared
+    called, iterated, unpacked, whole = called, iterated, unpacked, whole
+    compared, equated, ordered, operated, augmented = compared, equated, ordered, operated, augmented
+    sought, truth, formatted, written, caught = sought, truth, formatted, written, Missed()
+    imported = Imported
 
 
 observed = CodeRewriter(_AllObservers())

@@ -7,8 +7,6 @@ get rewritten code, in place. Code of installed libraries is not followed: its a
 
 from __future__ import annotations
 
-import array
-import collections
 import contextvars
 import functools
 import marshal
@@ -17,13 +15,11 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import (
-    BuiltinFunctionType,
     CellType,
     FunctionType,
     MappingProxyType,
     MemberDescriptorType,
     MethodType,
-    MethodWrapperType,
     ModuleType,
 )
 from typing import Any, NamedTuple
@@ -37,19 +33,13 @@ from ..interception import StandIn
 from ..python_numbers import LookAlike
 from ..trace import CURRENT, READER, STATEFUL, Trace, stateful
 from .arguments import is_mutable_array
+from .classes import BUFFERS, BUILTIN, CONTAINERS, PLAIN, VIEWS
 from .code_rewriter import CodeRewriter
 from .finished import Finished
 from .followed import Followed
 from .libraries import is_library
 from .reads import KINDS, MISSING, Read
 
-PLAIN = frozenset(
-    {int, float, complex, str, bytes, bool, type(None), type(Ellipsis), slice, range, np.ufunc}
-    | {t for t in np.sctypeDict.values() if t is not np.object_}
-)
-CONTAINERS = (dict, list, tuple, set, frozenset, collections.deque, MappingProxyType)
-BUFFERS = (bytearray, memoryview, array.array)
-BUILTIN = (BuiltinFunctionType, MethodWrapperType)
 # Packages whose objects are taken as they are: loggers, locks, what describes types; and ours.
 OPAQUE = frozenset({"logging", "threading", "_thread", "typing", "abc", "inspect", "warnings", "retrograd", "optree"})
 HIDDEN = random.random.__self__  # type: ignore[attr-defined]  # from which ``random.random()`` and its kind draw
@@ -159,6 +149,11 @@ class StateReader(Followed):
         for reader in self.levels(read.place):
             reader.stores.append(Store(read, value, put_back))
 
+    def changed(self, x: Any) -> None:
+        """Take note that a container was written into: what is read of it from now on differs at the next call."""
+        if self.sees(x):
+            self.written.add(id(x))
+
     def own(self, cell: CellType) -> None:
         """A cell of a frame that runs in this recording: it is no state from outside."""
         for reader in _with_parents(self):
@@ -188,7 +183,7 @@ class StateReader(Followed):
             self._arrays.setdefault(id(x), (x, name))
         elif id(x) not in self._outside and type(x) not in PLAIN and not isinstance(x, (Tracer, ModuleType)):
             self._outside[id(x)] = x
-            if is_mutable_array(type(x)):
+            if is_mutable_array(type(x)) or (isinstance(x, np.ndarray) and type(x) is not np.ndarray):
                 self.note(x, "never", None, None)
             if isinstance(x, np.ndarray) and x.dtype.kind in "SUMmV":  # NumPy's own functions read it
                 self.note(x, "bytes", None, x.tobytes())
@@ -259,6 +254,10 @@ class StateReader(Followed):
                     self.rely_on(x)
                 elif isinstance(x, np.ndarray) and x.dtype == object:
                     self.note(x, "elements", None, x.ravel().tolist())
+            elif isinstance(x, VIEWS) and self.sees(x):
+                mapping = x.mapping  # type: ignore[attr-defined]  # isinstance with a tuple of views gives object
+                self.adopt(mapping, x)
+                todo.append(mapping)
             elif isinstance(x, CONTAINERS) and type(x).__module__.partition(".")[0] != "scipy":
                 todo += self.contents(x)
             elif isinstance(x, (MethodType, *BUILTIN)):

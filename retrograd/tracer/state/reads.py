@@ -22,6 +22,8 @@ from ..around import renewed
 from ..interception import StandIn
 from .caches import asked
 
+OF, KEY = ".of", ".key"  # names of variables that hold the operands of a subscript until it is read
+
 
 class _Missing:
     """Stands for the value of a name that is not there."""
@@ -67,8 +69,8 @@ KINDS = {
     "has": Kind("hasattr({p}, {k})", "whether {p} has the attribute {k!r}", equal=True),
     "asked": Kind("asked({p}, {k})", "what {p} has remembered"),
     "target": Kind("{p}()", "the target of a weak reference"),
-    "buffer": Kind("bytes({p})", "the contents of {p}", equal=True),
-    "data": Kind("dumps({p}, 2)", "the numbers and strings in {p}", equal=True),
+    "buffer": Kind("bytes({p})", "the contents of {p}", equal=True, of_contents=True),
+    "data": Kind("dumps({p}, 2)", "the numbers and strings in {p}", equal=True, of_contents=True),
     "bytes": Kind("{p}.tobytes()", "the contents of an array", equal=True),
     "elements": Kind("{p}.ravel().tolist()", "the elements of an array of objects", equal=True),
     "never": Kind("MISSING", "{p}, which cannot be checked"),

@@ -8,8 +8,9 @@ from typing import Any
 
 from ..array import Tracer
 from ..trace import READER
+from .classes import PLAIN
 from .observer import Observer, observer
-from .reader import PLAIN, StateReader
+from .reader import StateReader
 from .reads import MISSING, Read
 
 
@@ -32,7 +33,7 @@ class StoredGlobal(Observer):
 
     __slots__ = ()
 
-    def __matmul__(self, value: Any) -> Any:
+    def __getitem__(self, value: Any) -> Any:
         reader = READER.get()
         if reader is not None and _leaves(value):
             names = sys._getframe(1).f_globals
@@ -56,6 +57,8 @@ def stored_cell(reader: StateReader, given: Any) -> Any:
 def stored_item(reader: StateReader, given: Any) -> Any:
     """``x[key] = value``."""
     value, x, key = given
+    if type(key) is slice:
+        reader.changed(x)
     if _leaves(value) and reader.sees(x) and isinstance(x, (dict, list)) and type(key) in PLAIN:
         old = x.get(key, MISSING) if isinstance(x, dict) else x[key]
         read = Read(x, "get" if isinstance(x, dict) else "item", key, old, value.where)

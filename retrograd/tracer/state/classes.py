@@ -1,0 +1,19 @@
+"""Classes of objects, by how their state is read."""
+
+from __future__ import annotations
+
+import array
+import collections
+from types import BuiltinFunctionType, MappingProxyType, MethodWrapperType
+
+import numpy as np
+
+# Objects without state.
+PLAIN = frozenset(
+    {int, float, complex, str, bytes, bool, type(None), type(Ellipsis), slice, range, np.ufunc}
+    | {t for t in np.sctypeDict.values() if t is not np.object_}
+)
+CONTAINERS = (dict, list, tuple, set, frozenset, collections.deque, MappingProxyType)
+VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
+BUFFERS = (bytearray, memoryview, array.array)
+BUILTIN = (BuiltinFunctionType, MethodWrapperType)

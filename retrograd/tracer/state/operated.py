@@ -1,0 +1,163 @@
+"""The observers of operators: what these ask of containers and of objects of libraries is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import FunctionType, ModuleType
+from typing import Any
+
+import numpy as np
+
+from ..array import Tracer
+from ..trace import READER
+from .classes import BUILTIN, CONTAINERS, PLAIN
+from .libraries import is_library
+from .observer import Observer, observer
+from .reader import StateReader
+
+NUMBERS = PLAIN | {Tracer}  # of these, operators read nothing
+ALONE = (np.ndarray, np.generic, type, FunctionType, ModuleType, *BUILTIN)  # have no state that operators ask for
+
+
+class OfNumbers(Observer):
+    """An observer of two operands that mostly are numbers or traced values."""
+
+    __slots__ = ()
+
+    def __getitem__(self, given: Any) -> Any:
+        a, b = given
+        if type(a) in NUMBERS and type(b) in NUMBERS:
+            return given
+        return given if READER.get() is None else Observer.__getitem__(self, given)
+
+
+class Operated(OfNumbers):
+    """The operands of ``+``, ``*``, ``|``, ``%`` and their kind: what a container holds goes into the result."""
+
+    __slots__ = ()
+
+    def active(self, reader: StateReader, given: Any) -> Any:
+        a, b = given
+        if isinstance(a, (str, bytes)):  # a format
+            _read_deeply(reader, b)
+            return given
+        for x in given:
+            if isinstance(x, CONTAINERS):
+                reader.contents(x)
+            elif answers_unseen(reader, x):
+                reader.whole(x)
+        return given
+
+
+class Augmented(OfNumbers):
+    """The operands of ``+=`` and its kind: the first one is changed, if it can be."""
+
+    __slots__ = ()
+
+    def active(self, reader: StateReader, given: Any) -> Any:
+        x, other = given
+        operated.active(reader, (None, other))
+        if isinstance(x, (str, bytes, tuple, frozenset)):
+            operated.active(reader, given)
+        else:
+            reader.changed(x)
+        return given
+
+
+class Ordered(OfNumbers):
+    """The operands of ``<`` and its kind: the elements of containers are compared, too."""
+
+    __slots__ = ()
+
+    def active(self, reader: StateReader, given: Any) -> Any:
+        for x in given:
+            _read_deeply(reader, x)
+        return given
+
+
+@observer
+def compared(reader: StateReader, given: Any) -> Any:
+    """The operands of ``is``: which objects they are matters."""
+    a, b = given
+    if type(a) not in PLAIN and type(b) not in PLAIN:
+        reader.identity(a)
+        reader.identity(b)
+    return given
+
+
+class Equated(Ordered):
+    """The operands of ``==`` and ``!=``: of some objects it may matter which ones they are."""
+
+    __slots__ = ()
+
+    def active(self, reader: StateReader, given: Any) -> Any:
+        a, b = given
+        if type(a) not in PLAIN and type(b) not in PLAIN:
+            for x in given:
+                _read_deeply(reader, x, reader.identity)
+        return given
+
+
+@observer
+def sought(reader: StateReader, given: Any) -> Any:
+    """``key in container``."""
+    key, x = given
+    if type(key) not in PLAIN:
+        reader.whole(key)
+        reader.identity(key)
+    if isinstance(x, CONTAINERS):
+        if reader.sees(x) and isinstance(x, (dict, set, frozenset)) and type(key) in PLAIN:
+            reader.note(x, "in", key, key in x)
+            return given
+        for element in reader.contents(x) if reader.sees(x) or type(key) not in PLAIN else ():
+            if type(key) not in NUMBERS and type(element) not in NUMBERS:
+                equated.active(reader, (key, element))
+    elif answers_unseen(reader, x):
+        reader.whole(x)
+    return given
+
+
+class Formatted(Observer):
+    """A value that becomes text."""
+
+    __slots__ = ()
+
+    def __getitem__(self, given: Any) -> Any:
+        return given if type(given) in NUMBERS or READER.get() is None else Observer.__getitem__(self, given)
+
+    def active(self, reader: StateReader, given: Any) -> Any:
+        _read_deeply(reader, given)
+        return given
+
+
+@observer
+def truth(reader: StateReader, x: Any) -> Any:
+    """A value whose truth is asked."""
+    if reader.sees(x) and isinstance(x, CONTAINERS):
+        reader.note(x, "truth", None, bool(x))
+    elif answers_unseen(reader, x):
+        reader.whole(x)
+    return x
+
+
+def _read_deeply(reader: StateReader, x: Any, also: Callable[[Any], None] = lambda x: None) -> None:
+    """Take note of what containers hold, and those inside; objects of the user's answer by code that is observed."""
+    todo, seen = [x], set[int]()
+    while todo:
+        x = todo.pop()
+        if type(x) in NUMBERS or id(x) in seen:
+            continue
+        seen.add(id(x))
+        also(x)
+        if isinstance(x, CONTAINERS):
+            todo += reader.contents(x)
+        elif answers_unseen(reader, x):
+            reader.whole(x)
+
+
+def answers_unseen(reader: StateReader, x: Any) -> bool:
+    """Whether an object is from outside, and answers by code of a library."""
+    return type(x) not in NUMBERS and reader.sees(x) and is_library(type(x)) and not isinstance(x, ALONE)
+
+
+operated, augmented, ordered, equated, formatted = Operated(), Augmented(), Ordered(), Equated(), Formatted()

@@ -1,0 +1,79 @@
+"""What was read and was not there: the observer of exceptions that the user's code catches."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from types import FrameType, ModuleType
+from typing import Any
+
+from ..array import Tracer
+from .classes import CONTAINERS, PLAIN
+from .finished import Finished
+from .observer import Observer
+from .reader import StateReader
+from .reads import KEY, MISSING, OF
+
+
+class Missed(Observer):
+    """An exception that a handler gets: an attribute, an entry or a global that was missing then may be there later."""
+
+    __slots__ = ()
+
+    def active(self, reader: StateReader, given: Any) -> Any:
+        if isinstance(given, AttributeError) and given.name is not None:
+            _attribute(reader, given.obj, given.name)
+        elif isinstance(given, ImportError) and given.name:
+            reader.root(sys.modules)
+            reader.note(sys.modules, "get", given.name, MISSING)
+        frames = [*_frames(given)]
+        if isinstance(given, NameError) and given.name is not None and frames:
+            _name(reader, frames[-1], given.name)
+        for frame in frames:
+            if OF in frame.f_code.co_varnames:
+                _item(reader, frame)
+        return given
+
+
+def _frames(exception: BaseException) -> Iterator[FrameType]:
+    """The frames between the handler and where the exception was raised."""
+    at = exception.__traceback__
+    while at is not None:
+        yield at.tb_frame
+        at = at.tb_next
+
+
+def _attribute(reader: StateReader, obj: Any, name: str) -> None:
+    """Take note that an object, or its class, has no such attribute."""
+    if isinstance(obj, ModuleType):
+        reader.root(vars(obj))
+        reader.note(vars(obj), "global", name, vars(obj).get(name, MISSING))
+    elif type(obj) not in PLAIN and not isinstance(obj, (Tracer, Finished)):
+        place = obj if reader.sees(obj) else type(obj)
+        if reader.sees(place):
+            reader.note(place, "has", name, False)
+
+
+def _name(reader: StateReader, frame: FrameType, name: str) -> None:
+    """Take note of a global that is missing; the variable of an enclosing function cannot be asked again."""
+    names, code = frame.f_globals, frame.f_code
+    if name in code.co_freevars:
+        reader.root(code)
+        reader.note(code, "never", None, None)
+    elif name not in (*code.co_varnames, *code.co_cellvars):
+        reader.root(names)
+        reader.note(names, "global", name, names.get(name, MISSING))
+
+
+def _item(reader: StateReader, frame: FrameType) -> None:
+    """Take note of the subscript that a frame was about to evaluate."""
+    held = frame.f_locals
+    if OF not in held or not reader.sees(held[OF]):
+        return
+    x, key = held[OF], held[KEY]
+    if isinstance(x, dict):
+        reader.note(x, "get", key, x.get(key, MISSING))
+    elif isinstance(x, CONTAINERS):
+        reader.contents(x)
+    else:
+        reader.whole(x)

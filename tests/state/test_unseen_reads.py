@@ -1,0 +1,761 @@
+"""State that is read by operators, by code in C, or in vain: the next call sees what has changed.
+
+Each program reads state that ``change`` alters. Its value is linear in ``x``, so that a difference is its derivative.
+"""
+
+from __future__ import annotations
+
+import array
+import collections
+import contextlib
+import dataclasses
+import itertools
+import operator
+import random
+import sys
+import types
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import retrograd as rg
+from tests.state.holders import program
+
+Program = tuple[Callable[[Any], Any], Callable[[], object]]
+PROGRAMS: dict[str, Callable[[], Program]] = {}
+
+pytestmark = pytest.mark.filterwarnings("ignore::retrograd.errors.UnwatchedWarning")
+
+
+def reads(make: Callable[[], Program]) -> Callable[[], Program]:
+    """Into the table, by its name."""
+    PROGRAMS[make.__name__.strip("_")] = make
+    return make
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_change_takes_effect(name: str) -> None:
+    f, change = PROGRAMS[name]()
+    value, slope, many = rg.jit(f), rg.grad(f), rg.vmap(rg.grad(f))
+
+    def now() -> float:
+        expected = float(f(2.0))
+        for _ in range(2):
+            assert float(value(2.0)) == expected
+            assert float(slope(2.0)) == expected / 2.0
+            np.testing.assert_array_equal(many(np.array([2.0, 3.0])), np.full(2, expected / 2.0))
+        return expected
+
+    before = now()
+    change()
+    assert now() != before
+
+
+def bound(place: Any, name: str, value: Any) -> Callable[[], object]:
+    return lambda: setattr(place, name, value)
+
+
+# what is missing
+
+
+@reads
+def attribute_missing() -> Program:
+    o = SimpleNamespace()
+
+    def f(x: Any) -> Any:
+        try:
+            return o.k * x
+        except AttributeError:
+            return x
+
+    return f, bound(o, "k", 5.0)
+
+
+@reads
+def attribute_of_a_user_class_missing() -> Program:
+    class Held:
+        __slots__ = ("k",)
+
+    o = Held()
+
+    def f(x: Any) -> Any:
+        try:
+            return o.k * x
+        except (AttributeError, KeyError):
+            return x
+
+    return f, bound(o, "k", 5.0)
+
+
+@reads
+def class_attribute_missing() -> Program:
+    class Made:
+        pass
+
+    def f(x: Any) -> Any:
+        try:
+            return Made().k * x  # type: ignore[attr-defined]
+        except AttributeError:
+            return x
+
+    return f, bound(Made, "k", 5.0)
+
+
+@reads
+def method_missing() -> Program:
+    class Made:
+        pass
+
+    o: Any = Made()
+
+    def f(x: Any) -> Any:
+        try:
+            return o.scaled(x)
+        except AttributeError:
+            return x
+
+    return f, bound(Made, "scaled", lambda self, x: 7.0 * x)
+
+
+@reads
+def attribute_of_a_module_missing() -> Program:
+    module: Any = types.ModuleType("of_the_user")
+
+    def f(x: Any) -> Any:
+        try:
+            return module.k * x
+        except AttributeError:
+            return x
+
+    return f, bound(module, "k", 5.0)
+
+
+@reads
+def attribute_missing_in_a_callee() -> Program:
+    o = SimpleNamespace()
+
+    def read() -> Any:
+        return o.k
+
+    def f(x: Any) -> Any:
+        try:
+            return read() * x
+        except AttributeError:
+            return x
+
+    return f, bound(o, "k", 5.0)
+
+
+@reads
+def attribute_missing_suppressed() -> Program:
+    o = SimpleNamespace()
+
+    def f(x: Any) -> Any:
+        k = 1.0
+        with contextlib.suppress(AttributeError):
+            k = o.k
+        return k * x
+
+    return f, bound(o, "k", 5.0)
+
+
+@reads
+def key_missing() -> Program:
+    d: dict[str, float] = {}
+
+    def f(x: Any) -> Any:
+        try:
+            return d["k"] * x
+        except KeyError:
+            return x
+
+    return f, lambda: d.update(k=5.0)
+
+
+@reads
+def key_missing_within() -> Program:
+    d: dict[str, dict[str, float]] = {"a": {}}
+
+    def f(x: Any) -> Any:
+        try:
+            return d["a"]["b"] * x
+        except LookupError:
+            return x
+
+    return f, lambda: d["a"].update(b=5.0)
+
+
+@reads
+def key_missing_in_a_loop() -> Program:
+    d = {0: 1.0, 2: 3.0}
+
+    def f(x: Any) -> Any:
+        total = 0.0 * x
+        for key in range(4):
+            try:
+                total = total + d[key] * x
+            except KeyError:
+                continue
+        return total
+
+    return f, lambda: d.update({3: 5.0})
+
+
+@reads
+def key_missing_for_a_getter() -> Program:
+    class Table:
+        def __init__(self) -> None:
+            self.rows: dict[str, float] = {}
+
+        def __getitem__(self, key: str) -> float:
+            return self.rows[key]
+
+    table = Table()
+
+    def f(x: Any) -> Any:
+        try:
+            return table["k"] * x
+        except KeyError:
+            return x
+
+    return f, lambda: table.rows.update(k=5.0)
+
+
+@reads
+def index_missing() -> Program:
+    items: list[float] = []
+
+    def f(x: Any) -> Any:
+        try:
+            return items[0] * x
+        except IndexError:
+            return x
+
+    return f, lambda: items.append(5.0)
+
+
+@reads
+def index_of_a_deque_missing() -> Program:
+    items: collections.deque[float] = collections.deque()
+
+    def f(x: Any) -> Any:
+        try:
+            return items[0] * x
+        except IndexError:
+            return x
+
+    return f, lambda: items.append(5.0)
+
+
+@reads
+def global_missing() -> Program:
+    p = program("def f(x):\n    try:\n        return GAIN * x\n    except NameError:\n        return x")
+    return p["f"], lambda: p.update(GAIN=5.0)
+
+
+@reads
+def variable_of_an_enclosing_function_missing() -> Program:
+    def f(x: Any) -> Any:
+        try:
+            return k * x
+        except NameError:
+            return x
+
+    def change() -> None:
+        nonlocal k
+        k = 5.0
+
+    k: float
+    return f, change
+
+
+@reads
+def module_missing() -> Program:
+    def f(x: Any) -> Any:
+        try:
+            import missing_until_now  # type: ignore[import-not-found]  # noqa: PLC0415
+        except ImportError:
+            return x
+        return missing_until_now.k * x
+
+    def change() -> None:
+        module: Any = types.ModuleType("missing_until_now")
+        module.k = 5.0
+        sys.modules["missing_until_now"] = module
+
+    sys.modules.pop("missing_until_now", None)
+    return f, change
+
+
+@reads
+def attribute_imported_by_name() -> Program:
+    module: Any = types.ModuleType("imported_by_name")
+    module.k = 3.0
+    sys.modules["imported_by_name"] = module
+
+    def f(x: Any) -> Any:
+        from imported_by_name import k  # type: ignore[import-not-found]  # noqa: PLC0415
+
+        return k * x
+
+    return f, bound(module, "k", 5.0)
+
+
+# operators
+
+
+def of_list(read: Callable[[list[Any]], float], change: Callable[[list[Any]], object]) -> Callable[[], Program]:
+    def make() -> Program:
+        held: list[Any] = [1.0, 2.0]
+        return (lambda x: read(held) * x), (lambda: change(held))
+
+    return make
+
+
+def of_dict(read: Callable[[dict[str, Any]], float]) -> Callable[[], Program]:
+    def make() -> Program:
+        held = {"a": 1.0}
+        return (lambda x: read(held) * x), (lambda: held.update(a=7.0))
+
+    return make
+
+
+def of_set(read: Callable[[set[int]], float]) -> Callable[[], Program]:
+    def make() -> Program:
+        held = {1, 2}
+        return (lambda x: read(held) * x), (lambda: held.add(3))
+
+    return make
+
+
+def grow(items: Any) -> None:
+    items.append(9.0)
+
+
+PROGRAMS |= {
+    "list + list": of_list(lambda held: sum(held + [1.0]), grow),  # noqa: RUF005
+    "list from the right": of_list(lambda held: sum([1.0] + held), grow),  # noqa: RUF005
+    "list * int": of_list(lambda held: sum(held * 2), grow),
+    "list == list": of_list(lambda held: 2.0 if held == [1.0, 2.0] else 1.0, grow),
+    "list != list": of_list(lambda held: 2.0 if held != [1.0, 2.0] else 1.0, grow),
+    "list < list": of_list(lambda held: 2.0 if held < [1.0, 2.0, 0.0] else 1.0, grow),
+    "list in a tuple": of_list(lambda held: 2.0 if (held,) == ([1.0, 2.0],) else 1.0, grow),
+    "list in lists": of_list(lambda held: 2.0 if [1.0, 2.0] in [held, [3.0]] else 1.0, grow),
+    "list in an f-string": of_list(lambda held: float(len(f"{held}")), grow),
+    "list in an f-string, as repr": of_list(lambda held: float(len(f"{held!r:>3}")), grow),
+    "list %": of_list(lambda held: float(len("%s" % held)), grow),  # noqa: UP031
+    "list % in a tuple": of_list(lambda held: float(len("%d %s" % (1, held))), grow),  # noqa: UP031
+    "dict | dict": of_dict(lambda held: (held | {"b": 1.0})["a"]),
+    "dict == dict": of_dict(lambda held: 2.0 if held == {"a": 1.0} else 1.0),
+    "dict %": of_dict(lambda held: float("%(a)s" % held)),  # noqa: UP031
+    "set & set": of_set(lambda held: float(len(held & {1, 2, 3}))),
+    "set | set": of_set(lambda held: float(len(held | {1}))),
+    "set - set": of_set(lambda held: float(len(held - {1}))),
+    "set ^ set": of_set(lambda held: float(len(held ^ {1, 3}))),
+    "set <= set": of_set(lambda held: 2.0 if held <= {1, 2} else 1.0),
+}
+
+
+@reads
+def element_of_a_sum() -> Program:
+    o = SimpleNamespace(k=2.0)
+    held = [o]
+    return (lambda x: (held + [])[0].k * x), bound(o, "k", 5.0)  # noqa: RUF005
+
+
+@reads
+def array_of_a_sum() -> Program:
+    held = [np.array([1.0, 2.0])]
+    return (lambda x: np.sum((held + [])[0]) * x), (lambda: held[0].__setitem__(0, 5.0))  # noqa: RUF005
+
+
+@reads
+def dataclass_equal() -> Program:
+    @dataclasses.dataclass
+    class Held:
+        items: list[float]
+
+    held = Held([1.0])
+    return (lambda x: 2.0 * x if held == Held([1.0]) else x), lambda: held.items.append(2.0)
+
+
+@reads
+def namespace_equal() -> Program:
+    held = SimpleNamespace(k=1.0)
+    return (lambda x: 2.0 * x if held == SimpleNamespace(k=1.0) else x), bound(held, "k", 5.0)
+
+
+# calls of code in C
+
+NESTED: dict[str, Callable[[Any], float]] = {
+    "max(*items)": lambda held: max(*held[0]),
+    "map(sum)": lambda held: max(map(sum, held)),
+    "map(len)": lambda held: float(sum(map(len, held))),
+    "filter(None)": lambda held: sum(map(sum, filter(None, held))),
+    "map(itemgetter)": lambda held: sum(map(operator.itemgetter(-1), held)),
+    "chain": lambda held: sum(itertools.chain(*held)),
+    "max(zip)": lambda held: max(zip(held, range(9), strict=False))[0][-1],
+    "max(reversed)": lambda held: max(reversed(held))[-1],
+    "sum of a list of map": lambda held: sum(list(map(sum, held))),
+    "zip(*rows)": lambda held: sum(row[0] for row in zip(*held, strict=False)),
+}
+
+
+def of_nested(read: Callable[[Any], float]) -> Callable[[], Program]:
+    def make() -> Program:
+        held = [[1.0, 2.0], [3.0]]
+
+        def change() -> None:
+            held[0].append(90.0)
+            held[0][0] = 40.0
+
+        return (lambda x: read(held) * x), change
+
+    return make
+
+
+PROGRAMS |= {name: of_nested(read) for name, read in NESTED.items()}
+
+
+@reads
+def dict_of_pairs() -> Program:
+    pairs: list[list[Any]] = [["a", 1.0]]
+    return (lambda x: dict(pairs)["a"] * x), lambda: pairs[0].__setitem__(1, 9.0)
+
+
+@reads
+def map_of_a_getter() -> Program:
+    o = SimpleNamespace(k=2.0)
+    held, get = [o], operator.attrgetter("k")
+    return (lambda x: sum(map(get, held)) * x), bound(o, "k", 5.0)
+
+
+@reads
+def entry_of_globals() -> Program:
+    p = program("def f(x):\n    return globals()['K'] * x")
+    return p["f"], lambda: p.update(K=5.0)
+
+
+@reads
+def global_sought() -> Program:
+    p = program("def f(x):\n    return 2.0 * x if 'GAIN' in globals() else x")
+    return p["f"], lambda: p.update(GAIN=5.0)
+
+
+SIZED: dict[str, tuple[Callable[[], Any], Callable[[Any], object]]] = {
+    "bytearray": (lambda: bytearray(b"a"), lambda held: held.append(1)),
+    "array": (lambda: array.array("d", [1.0]), lambda held: held.append(1.0)),
+    "UserList": (lambda: collections.UserList([1.0]), lambda held: held.append(1.0)),
+    "UserDict": (lambda: collections.UserDict(a=1.0), lambda held: held.update(b=1.0)),
+    "ChainMap": (lambda: collections.ChainMap({"a": 1.0}), lambda held: held.update(b=1.0)),
+}
+ASKED: dict[str, Callable[[Any], float]] = {
+    "len": lambda held: float(len(held)),
+    "list": lambda held: float(len(list(held))),
+    "tuple": lambda held: float(len(tuple(held))),
+    "repr": lambda held: float(len(repr(held))),
+    "f-string": lambda held: float(len(f"{held}")),
+}
+
+
+def of_sized(make: Callable[[], Any], change: Callable[[Any], object], ask: Callable[[Any], float]) -> Any:
+    def made() -> Program:
+        held = make()
+        return (lambda x: ask(held) * x), (lambda: change(held))
+
+    return made
+
+
+PROGRAMS |= {f"{ask} of {name}": of_sized(*SIZED[name], ASKED[ask]) for name in SIZED for ask in ASKED}
+
+
+@reads
+def length_of_a_view() -> Program:
+    d = {"a": 1.0}
+    keys = d.keys()
+    return (lambda x: len(keys) * x), lambda: d.update(b=1.0)
+
+
+@reads
+def truth_of_a_user_list() -> Program:
+    held: collections.UserList[float] = collections.UserList()
+    return (lambda x: 2.0 * x if held else x), lambda: held.append(1.0)
+
+
+# arrays of other classes than NumPy's own
+
+
+def masked_by(change: Callable[[Any], object], read: Callable[[Any], Any]) -> Callable[[], Program]:
+    def make() -> Program:
+        held = np.ma.array([1.0, 2.0, 3.0], mask=[0, 1, 0])
+        return (lambda x: float(read(held)) * x), (lambda: change(held))
+
+    return make
+
+
+PROGRAMS |= {
+    "sum of a masked array": masked_by(lambda held: held.__setitem__(0, 9.0), lambda held: held.sum()),
+    "mask of a masked array": masked_by(lambda held: held.__setitem__(0, np.ma.masked), lambda held: held.sum()),
+    "count of a masked array": masked_by(lambda held: held.__setitem__(0, np.ma.masked), lambda held: held.count()),
+}
+
+
+@reads
+def element_of_a_subclass() -> Program:
+    class Own(np.ndarray):
+        pass
+
+    held = np.ones(3).view(Own)
+    return (lambda x: held[0] * x), lambda: held.__setitem__(0, 9.0)
+
+
+# which object it is
+
+
+@reads
+def class_assigned() -> Program:
+    class One:
+        pass
+
+    class Other:
+        pass
+
+    o: Any = One()
+    return (lambda x: 2.0 * x if isinstance(o, Other) else x), bound(o, "__class__", Other)
+
+
+def test_an_object_in_a_list_of_arguments() -> None:
+    class Held:
+        pass
+
+    held = Held()
+    f = rg.jit(lambda items, x: 2.0 * x if held in items else x)
+    assert float(f([Held(), Held()], 1.0)) == 1.0
+    assert float(f([Held(), held], 1.0)) == 2.0
+    assert float(f([Held(), Held()], 1.0)) == 1.0
+
+
+def test_an_argument_that_lacks_an_attribute() -> None:
+    class Held:
+        def __init__(self, **held: float) -> None:
+            vars(self).update(held)
+
+    def scaled(o: Any, x: Any) -> Any:
+        try:
+            return o.k * x
+        except AttributeError:
+            return x
+
+    f = rg.jit(scaled)
+    assert [float(f(o, 2.0)) for o in (Held(), Held(k=3.0), Held(), Held(k=4.0))] == [2.0, 6.0, 2.0, 8.0]
+
+
+def test_spread_lists_of_arguments() -> None:
+    f = rg.jit(lambda o, x: max(*o.items) * x)
+    assert [float(f(SimpleItems(items), 2.0)) for items in ([1.0, 2.0], [1.0, 3.0], [4.0, 2.0])] == [4.0, 6.0, 8.0]
+
+
+class SimpleItems:
+    def __init__(self, items: list[float]) -> None:
+        self.items = items
+
+
+# what the function writes
+
+WRITTEN: dict[str, Callable[[Any], Any]] = {}
+
+
+def writes(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    WRITTEN[f.__name__] = f
+    return f
+
+
+@writes
+def added(held: Any) -> Any:
+    held.items += [1.0]
+    return len(held.items)
+
+
+@writes
+def added_to_an_alias(held: Any) -> Any:
+    items = held.items
+    items += [1.0]
+    return sum(held.items)
+
+
+@writes
+def repeated(held: Any) -> Any:
+    items = held.items
+    items *= 2
+    return len(held.items)
+
+
+@writes
+def deleted(held: Any) -> Any:
+    del held.items[0]
+    return held.items[0]
+
+
+@writes
+def inserted(held: Any) -> Any:
+    held.items[:0] = [1.0]
+    return len(held.items)
+
+
+@writes
+def added_to_a_deque(held: Any) -> Any:
+    held.queue += [1.0]
+    return len(held.queue)
+
+
+@writes
+def united(held: Any) -> Any:
+    held.numbers ^= {1}
+    return len(held.numbers)
+
+
+@writes
+def entry_of_globals_raised(held: Any) -> Any:
+    globals()["COUNT"] += 1
+    return COUNT
+
+
+@writes
+def long_list_grown(held: Any) -> Any:
+    held.long.append(1.0)
+    return sum(held.long)
+
+
+@writes
+def kept_for_later(held: Any) -> Any:
+    try:
+        return held.kept
+    except AttributeError:
+        held.kept = 5.0
+        return 1.0
+
+
+COUNT = 0
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+@pytest.mark.parametrize("transform", [rg.jit, rg.grad])
+def test_writes_are_made_at_each_call(name: str, transform: Any) -> None:
+    global COUNT  # noqa: PLW0603
+    outcomes = []
+    for wrap in (lambda f: f, transform):
+        COUNT = 0
+        held = SimpleNamespace(
+            items=[float(k) for k in range(1, 9)],
+            queue=collections.deque([1.0]),
+            numbers={2},
+            long=[1.0] * 100,
+        )
+        f = wrap(lambda x: WRITTEN[name](held) * x)  # noqa: B023
+        outcomes.append([float(f(1.0)) for _ in range(4)])
+    assert outcomes[0] == outcomes[1]
+
+
+# random numbers of the module's own generator
+
+DRAWS = {
+    "uniform": (0.0, 1.0),
+    "gauss": (0.0, 1.0),
+    "normalvariate": (0.0, 1.0),
+    "expovariate": (1.0,),
+    "randint": (1, 10**9),
+    "randrange": (10**9,),
+    "choice": (range(10**9),),
+    "betavariate": (2.0, 3.0),
+    "triangular": (0.0, 1.0),
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_draws_of_the_random_module(name: str) -> None:
+    draws = [
+        lambda: getattr(random, name)(*DRAWS[name]),
+        program(f"import random\ndef d(): return random.{name}(*A)", A=DRAWS[name])["d"],
+    ]
+    for draw in draws:
+        f = rg.jit(lambda x: draw() * x)  # noqa: B023
+        random.seed(1)
+        expected = [draw() for _ in range(3)]
+        random.seed(1)
+        assert [float(f(1.0)) for _ in range(3)] == expected
+
+
+# NotImplemented is a value
+
+
+class Measure:
+    refused = NotImplemented
+
+    def __init__(self, k: float) -> None:
+        self.k = k
+
+    def __eq__(self, other: object) -> Any:
+        return self.k == other.k if isinstance(other, Measure) else NotImplemented
+
+    def __add__(self, other: object) -> Any:
+        return Measure(self.k + other.k) if isinstance(other, Measure) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+def test_not_implemented_is_a_value() -> None:
+    refused, table, measure = NotImplemented, {"refused": NotImplemented}, Measure(1.0)
+    f = rg.jit(lambda x: 2.0 * x if measure == 1 else x)
+    assert float(f(1.0)) == 1.0
+    places = (lambda: refused, lambda: table["refused"], lambda: Measure.refused, lambda: measure.refused)
+    for place in places:
+        f = rg.jit(lambda x: 2.0 * x if place() is NotImplemented else x)  # noqa: B023
+        assert [float(f(1.0)), float(f(1.0))] == [2.0, 2.0]
+    with pytest.raises(TypeError, match="unsupported operand"):
+        rg.jit(lambda x: (measure + 1).k * x)(1.0)
+
+
+def test_a_module_that_answers_for_every_name() -> None:
+    module: Any = types.ModuleType("answers")
+    module.__getattr__ = lambda name: 7.0
+    assert float(rg.jit(lambda x: module.k * x)(2.0)) == 14.0
+
+
+# nothing is compiled again that need not be
+
+
+def test_arrays_of_joined_lists_are_read_by_reference() -> None:
+    layers, last = [np.ones(2), np.ones(2)], np.ones(2)
+    f = rg.jit(lambda x: sum(np.sum(w * x) for w in layers + [last]))  # noqa: RUF005
+    for k in (1.0, 2.0, 3.0):
+        layers[0][:] = k
+        assert float(f(1.0)) == 2.0 * k + 4.0
+    assert f.cache_info().misses == 1
+
+
+def test_operators_of_numbers_read_nothing() -> None:
+    names = {f"k{k}": float(k) for k in range(3)}
+    p = program("def f(x):\n    return (k1 + k2 * 2.0) * x if k1 < k2 and k1 != 4.0 else x", **names)
+    f = rg.jit(p["f"])
+    assert float(f(2.0)) == 10.0
+    p["k0"] = 5.0
+    assert float(f(2.0)) == 10.0
+    assert f.cache_info().misses == 1
+
+
+def test_no_variable_shows_what_was_read() -> None:
+    seen: list[set[str]] = []
+
+    def f(d: Any, x: Any) -> Any:
+        try:
+            k = d["a"] + d["b"]
+        except KeyError:
+            k = 1.0
+        seen.append({*locals()})
+        return k * x
+
+    rg.jit(f)({"a": 1.0}, 2.0)
+    assert seen == [{"d", "x", "k", "seen"}]
