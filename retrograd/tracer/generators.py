@@ -189,6 +189,8 @@ class TracedGenerator:
         return formula(self._draw(standard, **({} if size == () else {"size": size})), *values)
 
     def _shuffle(self, x: Any, axis: int = 0) -> None:
+        if not isinstance(x, Tracer):
+            raise unsupported("shuffling a Python list", "shuffle np.array(items)")
         if axis:
             raise unsupported("shuffling along another axis than the first", "shuffle the transpose")
         x[...] = x[self._draw("permutation", len(x))]

@@ -220,6 +220,7 @@ REFUSED = {
         lambda x: (rng := np.random.default_rng(3), rg.vmap(lambda r: r + rng.normal())(x))[1],
         "outside",
     ),
+    "a list that is shuffled": (lambda x: (items := [1.0, 2.0, 3.0], RNG.shuffle(items), items[0] * x)[2], "np.array"),
     "a derivative of its own": (lambda x: NOISY(x[0]) * x, "before"),
     "a derivative of its own in a loop": (lambda x: rg.scan(lambda c, r: (c, NOISY(r)), 1.0, x)[1], "before"),
 }
