@@ -28,12 +28,14 @@ def once(unique: bool) -> dict[str, bool]:
 
 
 def counted(b: Builder, numbers: np.ndarray[Any, Any]) -> Symbol | None:
-    """A vector of integers that count up or down, as an iota; None for other numbers."""
-    flat = Aval(numbers.shape, numbers.dtype)
-    first, by = numbers.flat[0].item(), (numbers.flat[1] - numbers.flat[0]).item()
-    if flat != Aval(numbers.shape[:1], INT) or not (first + by * np.arange(len(numbers)) == numbers).all():
+    """A vector of integers that count up or down, as an iota; None for other numbers, and for fewer than two."""
+    if numbers.dtype != INT or numbers.ndim != 1 or len(numbers) < 2:
         return None
-    steps: Any = b.emit(iota, (), {"aval": flat})[0]
+    first, second = numbers[:2].tolist()
+    by = second - first  # differences of arrays wrap
+    if first + by * (len(numbers) - 1) != numbers[-1] or (np.diff(numbers) != by).any():
+        return None
+    steps: Any = b.emit(iota, (), {"aval": Aval(numbers.shape, INT)})[0]
     steps = steps if by == 1 else steps * by
     found: Symbol = steps if first == 0 else steps + first
     return found

@@ -173,8 +173,8 @@ class Trace:
             return self.builder.constant(fill, Aval(array.shape, array.dtype))
         if flat.size <= SMALL:
             return self.builder.constant(array)
-        if array.dtype == np.int64 and (np.diff(flat) == flat[1] - flat[0]).all():
-            return reshape_to(self._counted(int(flat[0]), int(flat[1] - flat[0]), flat.size), array.shape)
+        if array.dtype == np.int64 and ((steps := np.diff(flat)) == steps[0]).all():
+            return reshape_to(self._counted(int(flat[0]), int(steps[0]), flat.size), array.shape)
         if storage is None:
             return self.keep(array)
         known = self._lifted.get(id(storage))

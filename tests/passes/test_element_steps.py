@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any
@@ -12,8 +13,10 @@ import pytest
 import retrograd as rg
 from bench.workloads.kernels import cholesky, lu_by_elements, lu_factors, positive, regular
 from retrograd.compiler.rolled import rolled_from
+from retrograd.ir.builder import Builder
 from retrograd.ir.evaluate import evaluate
 from retrograd.ir.graph import Graph
+from retrograd.ops.gather import counted
 from retrograd.passes.reroll.element_steps import element_steps
 from retrograd.passes.reroll.products_of_elements import products_of_elements
 from tests.support.growing import again, arguments, compare
@@ -115,11 +118,34 @@ def not_everywhere(m, b, x):
     return y
 
 
+def textbook_lu(m, b, x):
+    """Two kinds of steps, as few as a table has."""
+    a = m.copy()
+    for k in range(len(b)):
+        for i in range(k + 1, len(b)):
+            a[i, k] /= a[k, k]
+            for j in range(k + 1, len(b)):
+                a[i, j] -= a[i, k] * a[k, j]
+    return a
+
+
+def quotients(m, b, x):
+    """Two kinds of steps in a vector."""
+    y = b * b + np.arange(1.0, len(b) + 1.0).astype(b.dtype)
+    for k in range(len(b) - 1):
+        for i in range(k + 1, len(b)):
+            y[i] = y[i] / y[k]
+            for j in range(k + 1, i):
+                y[i] -= 0.1 * y[j] * y[k]
+    return y
+
+
 PROGRAMS = (lu, forward, durbin, sorted_by_bubbles, with_copies, of_an_array_that_stays, not_everywhere)
+PROGRAMS_OF_TWO_KINDS = (textbook_lu, quotients)
 
 
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
-@pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)
+@pytest.mark.parametrize("program", PROGRAMS + PROGRAMS_OF_TWO_KINDS, ids=lambda f: f.__name__)
 def test_the_loop_computes_what_the_lines_computed(short, program, dtype):
     args = arguments(9, dtype)
     assert element_steps(recorded(program, *args), 20) is not None
@@ -268,3 +294,86 @@ def test_kernels_are_one_loop_in_c_and_written_out_in_numpy(program, matrix):
     assert len(loops) == (2 if rg.native_info().compiler else 0)
     assert all(node.prim.name != "scan" for node in rg.grad(program).graph(a).nodes)
     np.testing.assert_allclose(rg.grad(program, backend="native")(a), rg.grad(program)(a), rtol=1e-12)
+
+
+@pytest.mark.parametrize("n", [2, 8, 9, 10, 16])
+@pytest.mark.parametrize("program", PROGRAMS_OF_TWO_KINDS, ids=lambda f: f.__name__)
+def test_programs_of_two_kinds_compute_what_numpy_computes_at_all_sizes(program, n):
+    m, b, x = arguments(n, "float64")
+
+    def total(m, b):
+        return np.sum(np.sin(program(m, b, x)))
+
+    graph = recorded(program, m, b, x)
+    if (found := element_steps(graph, 1000)) is not None:
+        assert len(found.kinds) == 2
+    assert (found is not None) == (n >= 10 if program is quotients else n >= 9)
+    np.testing.assert_allclose(rg.jit(again(program), backend="native")(m, b, x), program(m, b, x), rtol=1e-12)
+    f = rg.value_and_grad(total, argnums=(0, 1), backend="native")
+    value, slopes = f(m, b)
+    np.testing.assert_allclose(value, total(m, b), rtol=1e-12)
+    for slope, other in zip(slopes, rg.grad(total, argnums=(0, 1))(m, b), strict=True):
+        np.testing.assert_allclose(slope, other, rtol=1e-11, atol=1e-13)
+    way, h = [np.cos(np.arange(a.size)).reshape(a.shape) for a in (m, b)], 1e-6
+    difference = total(m + h * way[0], b + h * way[1]) - total(m - h * way[0], b - h * way[1])
+    along = sum(np.sum(a * w) for a, w in zip(slopes, way, strict=True))
+    np.testing.assert_allclose(along, difference / (2 * h), rtol=1e-6, atol=1e-8)
+    most = f.plan(m, b).peak_bytes
+    for budget in filter(None, (most, most // 2, most // 8)):
+        limited = rg.value_and_grad(total, argnums=(0, 1), backend="native", memory=budget)
+        try:
+            same = limited(m, b)
+        except rg.errors.MemoryBudgetError as error:
+            limited = rg.value_and_grad(total, argnums=(0, 1), backend="native", memory=int(error.minimum))
+            same = limited(m, b)
+        for a, c in zip((same[0], *same[1]), (value, *slopes), strict=True):
+            assert np.asarray(a).tobytes() == np.asarray(c).tobytes()
+
+
+def columns_of_numbers() -> Iterator[tuple[str, np.ndarray[Any, Any]]]:
+    """Short columns of all kinds, that count up, down, not at all, and to the ends of their type."""
+    for char, size in itertools.product("?bBhHiIlLqQfdFD", range(6)):
+        dtype = np.dtype(char)
+        yield f"{char} up {size}", np.arange(3, 3 + size).astype(dtype)
+        yield f"{char} down {size}", np.arange(9, 9 - 2 * size, -2).astype(dtype)
+        yield f"{char} equal {size}", np.full(size, 7).astype(dtype)
+        yield f"{char} in turn {size}", np.resize([1, 0], size).astype(dtype)
+        if dtype.kind in "iu":
+            ends = np.iinfo(dtype)
+            yield f"{char} from end to end {size}", np.resize(np.array([ends.min, ends.max], dtype), size)
+            yield f"{char} around the end {size}", np.full(size, ends.max, dtype) + np.arange(size).astype(dtype)
+        elif dtype.kind in "fc":
+            yield f"{char} infinite {size}", np.resize([np.inf, np.inf, -np.inf], size).astype(dtype)
+    yield "pairs", np.arange(10).reshape(5, 2)
+    yield "one pair", np.arange(2).reshape(1, 2)
+    yield "a number", np.array(3)
+
+
+@pytest.mark.filterwarnings("error")
+def test_only_vectors_of_integers_that_count_are_ranges():
+    for name, numbers in columns_of_numbers():
+        first, *others = numbers.reshape(-1).tolist() or [0]
+        by = others[0] - first if others else 0
+        counts = abs(by) < 2**63 and [first + by * k for k in range(numbers.size)] == numbers.reshape(-1).tolist()
+        b = Builder()
+        found = counted(b, numbers)
+        expected = counts and numbers.ndim == 1 and numbers.size > 1 and numbers.dtype == np.int64
+        assert (found is not None) == expected, name
+        if found is not None:
+            (value,) = evaluate(b.graph("range", [found]), ())
+            assert value.dtype == numbers.dtype, name
+            np.testing.assert_array_equal(value, numbers, err_msg=name)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+@pytest.mark.parametrize("steps", [8, 60, 200])
+def test_infinite_numbers_of_steps_fold_without_a_warning(backend, steps):
+    def program(x):
+        s = x * 0.5
+        for t in range(steps):
+            s = np.minimum(s * 0.5, np.inf if t % 5 < 3 else 2.0) + x
+        return np.sum(np.sin(s))
+
+    x = np.linspace(0.1, 1.0, 5)
+    np.testing.assert_allclose(rg.jit(program, backend=backend)(x), program(x), rtol=1e-13)

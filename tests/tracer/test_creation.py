@@ -100,6 +100,18 @@ def test_what_is_created_in_a_trace_takes_traced_values(create):
     np.testing.assert_array_equal(rg.jit(f)(X), f(X), strict=True)
 
 
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("size", [2, 16, 17, 5000])
+@pytest.mark.parametrize("ends", [(-(2**63), 2**63 - 1), (-(2**63), 0), (2**63 - 1, -(2**63)), (5, 2), (2, 2)])
+def test_integers_whose_differences_wrap_are_lifted_as_they_are(ends, size):
+    def f(x):
+        return x * np.array([ends[k % 2] for k in range(size)]), x * np.array([ends[0], *[ends[1]] * (size - 1)])
+
+    x = np.linspace(1.0, 2.0, size)
+    for found, expected in zip(rg.jit(f)(x), f(x), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
 def test_a_traced_value_may_be_what_an_array_is_made_of():
     def f(x):
         return (
