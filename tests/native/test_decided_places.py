@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import traceback
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -110,3 +111,141 @@ def test_lanes_have_the_bits_of_single_calls() -> None:
         many = rg.vmap(one, backend="native")(xs, ats)
         for k in range(3):
             np.testing.assert_allclose(many[k], one(xs[k], ats[k]), rtol=1e-14)
+
+
+WIDE = np.linspace(-1.0, 1.0, 20)
+Reader = Callable[..., Any]
+
+
+def alone(x: Any, old: Any, other: Any) -> Any:
+    return np.sin(x + other) - 0.5 * old
+
+
+def beside_a_long_vector(x: Any, old: Any, other: Any) -> Any:
+    return x * np.sum(np.sin(np.outer(old, WIDE)))
+
+
+def in_a_product(x: Any, old: Any, other: Any) -> Any:
+    return np.sum(np.reshape(old, (1, -1))[:, :1] @ WIDE.reshape(1, 20)[:, 3:]) * x
+
+
+def joined_to_another(x: Any, old: Any, other: Any) -> Any:
+    both = np.concatenate([np.ravel(old), np.ravel(other), np.ravel(old)])
+    return x + both[::-1][0] - 0.3 * np.max(both)
+
+
+def in_an_inner_loop(x: Any, old: Any, other: Any) -> Any:
+    return rg.fori_loop(5, lambda k, s: 0.5 * np.cos(s + old), x * 0.5)
+
+
+def as_a_choice(x: Any, old: Any, other: Any) -> Any:
+    return np.where(old > other, np.sin(old) + x, other * 0.5)
+
+
+def steps_of_a_ring(reader: Reader, period: int) -> Reader:
+    """A step of a ring buffer. What it reads first is used after its row, and the one behind it, are overwritten."""
+
+    def step(t: Any, r: Any, x: Any) -> Any:
+        old, other = r[t % period], r[(t + 1) % period]
+        r[t % period] = np.cos(x) * other + 0.1
+        r[(t + 1) % period] += np.tanh(reader(x, old, other))
+        return r
+
+    return step
+
+
+def ring(reader: Reader, shape: tuple[int, ...], period: int, unrolled: bool) -> Reader:
+    """The sum of such a ring after 50 steps, by a loop of Python's or of this library."""
+    step, start = steps_of_a_ring(reader, period), np.linspace(0.2, 0.6, period)
+
+    def program(x: Any) -> Any:
+        r = np.zeros((period, *shape)) + start.reshape(-1, *(1,) * len(shape))
+        if unrolled:
+            for t in range(50):
+                r = step(t, r, x)
+        else:
+            r = rg.fori_loop(50, lambda t, r: step(t, r, x), r)
+        return np.sum(np.sin(r))
+
+    return program
+
+
+READERS = [alone, beside_a_long_vector, in_a_product, joined_to_another, in_an_inner_loop, as_a_choice]
+ROWS = [(), (1,), (1, 1), (1, 1, 1), (2,), (2, 1), (1, 2)]  # of one element, and of two
+RINGS = [(reader, shape) for reader in READERS for shape in ROWS[:3]] + [(alone, shape) for shape in ROWS[3:]]
+
+
+def checked_gradient(program: Reader, plain: Reader, x: Any) -> None:
+    """Compare value and gradient with NumPy, with differences, and with those of all budgets bit by bit."""
+    f = rg.value_and_grad(program, backend="native")
+    value, slope = f(x)
+    again = rg.jit(program, backend="native")(x)
+    expected = plain(x)
+    np.testing.assert_allclose([value, again], [expected, expected], rtol=1e-12)
+    np.testing.assert_allclose(slope, rg.grad(program)(x), rtol=1e-11, atol=1e-13)
+    assert np.shape(slope) == np.shape(x)
+    way, h = np.cos(np.arange(np.size(x))).reshape(np.shape(x)), 1e-6
+    difference = (plain(x + h * way) - plain(x - h * way)) / (2 * h)
+    np.testing.assert_allclose(np.sum(slope * way), difference, rtol=1e-6, atol=1e-8)
+    most = f.plan(x).peak_bytes
+    for budget in filter(None, (most, most // 2, most // 8)):
+        try:
+            found = rg.value_and_grad(program, backend="native", memory=budget)(x)
+        except rg.errors.MemoryBudgetError as error:
+            found = rg.value_and_grad(program, backend="native", memory=int(error.minimum))(x)
+        assert [np.asarray(a).tobytes() for a in found] == [np.asarray(a).tobytes() for a in (value, slope)]
+
+
+@pytest.mark.parametrize("period", [1, 5])
+@pytest.mark.parametrize(("reader", "shape"), RINGS)
+def test_what_a_ring_held_is_read_after_it_is_overwritten(reader: Reader, shape: tuple[int, ...], period: int) -> None:
+    x = 0.3 + 0.1 * np.arange(np.prod(shape, dtype=int)).reshape(shape)
+    checked_gradient(ring(reader, shape, period, False), ring(reader, shape, period, True), x)
+
+
+@pytest.mark.parametrize("steps", [8, 16, 17, 130])
+@pytest.mark.parametrize("shape", ROWS)
+def test_rings_of_pythons_loops_with_a_gradient_at_each_length(shape: tuple[int, ...], steps: int) -> None:
+    def program(x: Any) -> Any:
+        r = np.zeros((4, *shape))
+        for t in range(steps):
+            r[t % 4] = np.sin(x + r[(t - 1) % 4])
+        return np.sum(r * r)
+
+    checked_gradient(program, program, 1.0 + 0.1 * np.arange(np.prod(shape, dtype=int)).reshape(shape))
+
+
+@pytest.mark.parametrize("size", [8, 16, 17, 100])
+def test_an_element_with_a_new_axis_is_read_before_it_is_overwritten(size: int) -> None:
+    def step(k: Any, y: Any) -> Any:
+        old, other = y[k, None], y[None, k - 1]
+        y[k] = np.sum(other) * 0.5
+        y[k - 1] = np.mean(np.sin(old * WIDE))
+        y[k] += old[0]
+        return y
+
+    def plain(x: Any) -> Any:
+        y = x * 1.0
+        for k in range(1, size):
+            y = step(k, y)
+        return np.sum(y * y)
+
+    def program(x: Any) -> Any:
+        return np.sum(rg.fori_loop(1, size, step, x * 1.0) ** 2)
+
+    checked_gradient(program, plain, np.linspace(0.1, 1.0, size))
+
+
+@pytest.mark.parametrize("shape", ROWS[:4])
+def test_a_ring_of_single_elements_is_changed_where_it_stands(shape: tuple[int, ...]) -> None:
+    def program(x: Any) -> Any:
+        r = np.zeros((100, *shape))
+        for t in range(300):
+            r[t % 100] = np.sin(x + r[(t - 1) % 100])
+        return np.sum(r)
+
+    f, x = rg.grad(program, backend="native"), np.ones(shape)
+    source = f.source(x, language="c")
+    kernel = source[source.index("static int kernel0") : source.index("static PyObject *call0")]
+    assert "memcpy" not in kernel
+    np.testing.assert_allclose(f(x), rg.grad(program)(x), rtol=1e-12)

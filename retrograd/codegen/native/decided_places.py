@@ -21,7 +21,7 @@ def writes_at(node: Node) -> bool:
 
 
 def overwrites(graph: Graph, node: Node, bases: Container[Value] = ()) -> list[Value] | None:
-    """The numbers that are read from the array that a node may write into, in its place, before it does so.
+    """The single elements that are read from the array that a node may write into, in its place, before it does so.
 
     None if it must write into a copy: the array is neither one of the ``bases`` nor made by another write, or somebody
     else reads it as a whole. A formula reads its parts where it stands.

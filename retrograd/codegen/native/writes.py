@@ -14,7 +14,7 @@ from .decided_slices import add_slice, is_ragged_sum
 from .elements import CVariables, StandsFor
 from .formula_writer import FormulaWriter
 from .grouping import Place
-from .indices import AxisIndex, CArray, Indices, at, count
+from .indices import AxisIndex, CArray, CNumber, Indices, at, count, extents
 from .late_sums import LateSumWriter
 from .overwriting import Writes, known_places, writes_in_place
 
@@ -46,7 +46,7 @@ class WriteWriter(LateSumWriter):
         if before is not None and isinstance(held, CArray):
             array = held
             for number in before:
-                self.pull(number, ())
+                self._read_now(number)
         else:
             own = next((array for array, lead in filter(is_place, want.get(node.out, ())) if not lead), None)
             array = own or self.stack_or_workspace(node.out)
@@ -60,6 +60,13 @@ class WriteWriter(LateSumWriter):
         self.held[node.out] = array
         self.home[node.out] = len(self.blocks) - 1
         self.deliver(node.out, want)
+
+    def _read_now(self, number: Value) -> None:
+        """Read the one element of a value; all that read it later get what it is now, at any index."""
+        shape = extents(number)
+        name = self.pull(number, tuple(at(0) for _ in shape))
+        if shape and number not in self.held:
+            self.held[number] = CNumber(name, shape, number.aval.dtype)
 
     def formula_value(self, node: Node, want: dict[Value, list[Any]]) -> None:
         """Write the value of a formula."""
