@@ -8,7 +8,7 @@ import numpy as np
 
 from ..where import user_site
 from .array import Tracer, enter, wrap
-from .trace import CURRENT, Trace, traceable
+from .trace import CURRENT, READER, Trace, traceable
 
 
 def active_trace() -> Trace:
@@ -33,17 +33,17 @@ def fresh(value: Any) -> Any:
 
 
 def holds_tracers(obj: Any, const: bool = True) -> bool:
-    """Whether nested lists hold tracers; with ``const=False``, tracers of plain numbers do not count."""
+    """Whether nested lists hold tracers or captured arrays; with ``const=False``, plain numbers do not count."""
+    if isinstance(obj, np.ndarray) and (reader := READER.get()) is not None:
+        obj = reader.seen(obj)
     if isinstance(obj, Tracer):
         return const or not obj.const
     return isinstance(obj, (list, tuple)) and any(holds_tracers(x, const) for x in obj)
 
 
 def joined(obj: Any) -> Any:
-    """Join nested lists that hold tracers into one array; everything else stays."""
-    if isinstance(obj, (list, tuple)) and holds_tracers(obj):
-        return np.stack([entered(x) for x in obj]).copy()
-    return obj
+    """Join nested lists that hold tracers or captured arrays into one array; everything else stays."""
+    return np.stack([entered(x) for x in obj]).copy() if isinstance(obj, (list, tuple)) and holds_tracers(obj) else obj
 
 
 def entered(a: Any) -> Any:

@@ -14,6 +14,7 @@ import operator
 import random
 import sys
 import types
+import weakref
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -388,6 +389,96 @@ def namespace_equal() -> Program:
     return (lambda x: 2.0 * x if held == SimpleNamespace(k=1.0) else x), bound(held, "k", 5.0)
 
 
+class OwnList(collections.UserList[float]):
+    pass
+
+
+class OwnMapping(collections.abc.Mapping[str, float]):
+    def __init__(self, **held: float) -> None:
+        self.held = held
+
+    def __getitem__(self, key: str) -> float:
+        return self.held[key]
+
+    def __len__(self) -> int:
+        return len(self.held)
+
+    def __iter__(self) -> Any:
+        return iter(self.held)
+
+
+def of_own_list(read: Callable[[Any], float]) -> Callable[[], Program]:
+    def make() -> Program:
+        held = OwnList([1.0, 2.0])
+        return (lambda x: read(held) * x), (lambda: held.append(9.0))
+
+    return make
+
+
+PROGRAMS |= {
+    "own list, len": of_own_list(lambda held: float(len(held))),
+    "own list, sum": of_own_list(sum),
+    "own list, last": of_own_list(lambda held: held[-1]),
+    "own list + list": of_own_list(lambda held: float(len(held + [1.0]))),  # noqa: RUF005
+    "own list ==": of_own_list(lambda held: 2.0 if held == [1.0, 2.0] else 1.0),
+    "own list, index": of_own_list(lambda held: float(held.count(9.0) + 1)),
+    "list if decided": of_list(lambda held: 2.0 if held == ([1.0, 2.0] if held else 1) else 1.0, grow),
+    "bool of a list": of_list(lambda held: 1.0 + bool(held[2:]), grow),
+    "list from a generator": of_list(lambda held: sum(map(sum, (v for v in [held, [1.0]]))), grow),
+}
+
+
+@reads
+def method_of_a_mapping() -> Program:
+    held = OwnMapping(a=1.0)
+    return (lambda x: held.get("k", 1.0) * x), lambda: held.held.update(k=5.0)
+
+
+@reads
+def sign_of_a_polynomial() -> Program:
+    held = np.poly1d([1.0, 2.0])
+    return (lambda x: (-held)(1.0) * x), lambda: held.coeffs.__setitem__(0, 5.0)
+
+
+@reads
+def power_of_a_polynomial() -> Program:
+    held = np.poly1d([1.0, 2.0])
+    return (lambda x: (held**2)(1.0) * x), lambda: held.coeffs.__setitem__(0, 5.0)
+
+
+@reads
+def list_within_a_list_made_inside() -> Program:
+    held = [[1.0], [2.0]]
+
+    def f(x: Any) -> Any:
+        items: list[Any] = [0, 0]
+        items[:] = held
+        return sum(items[1]) * x
+
+    return f, lambda: held[1].append(5.0)
+
+
+@reads
+def map_of_a_function_of_numpy() -> Program:
+    held = [np.ones(2), np.ones(2)]
+    return (lambda x: sum(map(np.sum, held)) * x), lambda: held[0].__setitem__(0, 5.0)
+
+
+@reads
+def name_missing_in_a_module() -> Program:
+    module: Any = types.ModuleType("lacks_a_name")
+    sys.modules["lacks_a_name"] = module
+
+    def f(x: Any) -> Any:
+        try:
+            from lacks_a_name import k  # type: ignore[import-not-found]  # noqa: PLC0415
+        except ImportError:
+            return x
+        return k * x
+
+    return f, bound(module, "k", 5.0)
+
+
 # calls of code in C
 
 NESTED: dict[str, Callable[[Any], float]] = {
@@ -630,6 +721,12 @@ def long_list_grown(held: Any) -> Any:
 
 
 @writes
+def added_to_a_user_list(held: Any) -> Any:
+    held.own += [1.0]
+    return len(held.own)
+
+
+@writes
 def kept_for_later(held: Any) -> Any:
     try:
         return held.kept
@@ -653,6 +750,7 @@ def test_writes_are_made_at_each_call(name: str, transform: Any) -> None:
             queue=collections.deque([1.0]),
             numbers={2},
             long=[1.0] * 100,
+            own=collections.UserList([1.0]),
         )
         f = wrap(lambda x: WRITTEN[name](held) * x)  # noqa: B023
         outcomes.append([float(f(1.0)) for _ in range(4)])
@@ -759,3 +857,213 @@ def test_no_variable_shows_what_was_read() -> None:
 
     rg.jit(f)({"a": 1.0}, 2.0)
     assert seen == [{"d", "x", "k", "seen"}]
+
+
+# what runs code of the user's within an operation
+
+
+class Layers:
+    def __init__(self) -> None:
+        self.held = [np.ones(2), np.ones(2)]
+
+    def __iter__(self) -> Any:
+        return iter(self.held)
+
+
+SPREAD: dict[str, Callable[[Layers], Any]] = {
+    "an object": lambda o: np.sum(np.multiply(*o)),
+    "a generator": lambda o: np.sum(np.multiply(*(w * 2.0 for w in o.held))),
+    "a map": lambda o: np.sum(np.add(*map(lambda k: o.held[k], range(2)))),  # noqa: C417
+}
+
+
+@pytest.mark.parametrize("name", SPREAD)
+def test_arguments_that_code_of_the_user_gives(name: str) -> None:
+    o = Layers()
+    f = rg.jit(lambda x: SPREAD[name](o) * x)
+    for k in (1.0, 2.0, 3.0):
+        o.held[0][:] = k
+        assert float(f(1.0)) == SPREAD[name](o)
+    assert f.cache_info().misses == 1
+
+
+def test_pythons_own_error_for_what_is_no_iterable() -> None:
+    def plain(x: Any) -> Any:
+        return max(*5) * x  # type: ignore[misc]
+
+    with pytest.raises(TypeError) as expected:
+        plain(1.0)
+    with pytest.raises(TypeError) as found:
+        rg.jit(plain)(1.0)
+    assert str(found.value).startswith(str(expected.value))
+
+
+def test_objects_die_when_they_do_in_plain_python() -> None:
+    class Mortal:
+        pass
+
+    def f(d: Any, x: Any) -> Any:
+        o = Mortal()
+        seen = weakref.ref(o)
+        with contextlib.suppress(KeyError):
+            d["k"]
+        del o
+        died.append(seen() is None)
+        return x
+
+    died: list[bool] = []
+    rg.jit(f)({"a": 1.0}, 2.0)
+    assert died == [True]
+
+
+@pytest.mark.parametrize("kind", [set, dict])
+def test_to_seek_in_a_container_made_inside_takes_no_time_for_each_element(kind: Any) -> None:
+    looked = []
+
+    class Counting(tuple):
+        __slots__ = ()
+
+        def __eq__(self, other: object) -> bool:
+            looked.append(1)
+            return tuple.__eq__(self, other)
+
+        __hash__ = tuple.__hash__
+
+    def f(x: Any) -> Any:
+        known = kind([(Counting((k,)), k) for k in range(200)])
+        del looked[:]
+        return 2.0 * x if (0, 0, 0) in known else x
+
+    assert float(rg.jit(f)(3.0)) == 3.0
+    assert not looked
+
+
+# what is compiled once
+
+ONCE: dict[str, Callable[[list[Any], Any], Any]] = {
+    "next": lambda held, x: np.sum(next(iter(held)) * x),
+    "next of zip": lambda held, x: np.sum(next(zip(held, held, strict=True))[0] * x),
+    "a slice": lambda held, x: sum(np.sum(w * x) for w in held[1:]),
+    "slices joined": lambda held, x: sum(np.sum(w * x) for w in [held[0]] + held[1:]),  # noqa: RUF005
+    "zip of slices": lambda held, x: sum(np.sum(v * w * x) for v, w in zip(held, held[1:] + held[:1], strict=True)),
+}
+
+
+@pytest.mark.parametrize("name", ONCE)
+def test_arrays_are_bound_anew_without_a_compilation(name: str) -> None:
+    held = [np.ones(2), np.ones(2), np.ones(2)]
+    f = rg.jit(lambda x: ONCE[name](held, x))
+    for k in (1.0, 2.0, 3.0):
+        held[0][:] = k
+        assert float(f(1.0)) == ONCE[name](held, 1.0)
+        held[1] = np.full(2, k)
+        assert float(f(1.0)) == ONCE[name](held, 1.0)
+    assert f.cache_info().misses == 1
+
+
+def test_sparse_matrices_are_read_by_reference() -> None:
+    sparse = pytest.importorskip("scipy.sparse")
+    a = sparse.csr_array(np.eye(3))
+    f = rg.jit(lambda x: np.sum(a @ x))
+    for k in (1.0, 2.0, 4.0):
+        a.data[:] = k
+        assert float(f(np.ones(3))) == 3.0 * k
+    assert f.cache_info().misses == 1
+
+
+def test_an_entry_that_a_class_of_the_user_lacks() -> None:
+    class Table:
+        def __init__(self) -> None:
+            self.rows = {"w": np.ones(2)}
+
+        def __getitem__(self, key: str) -> Any:
+            return self.rows[key]
+
+    table = Table()
+
+    def loss(x: Any) -> Any:
+        try:
+            return np.sum(table["w"] * x) + table["bias"]
+        except KeyError:
+            return np.sum(table["w"] * x)
+
+    f = rg.jit(loss)
+    for k in (1.0, 2.0):
+        table.rows["w"][:] = k
+        assert float(f(1.0)) == 2.0 * k
+    assert f.cache_info().misses == 1
+    table.rows["bias"] = np.array(5.0)
+    assert float(f(1.0)) == 9.0
+
+
+def test_a_counter_that_lacks_an_entry() -> None:
+    counter = collections.Counter(a=1)
+    f = rg.jit(lambda x: counter["b"] * x)
+    assert [float(f(2.0)), float(f(2.0))] == [0.0, 0.0]
+    assert f.cache_info().misses == 1
+    counter["b"] = 3
+    assert float(f(2.0)) == 6.0
+
+
+def test_super_in_a_metaclass() -> None:
+    class Meta(type):
+        def __call__(cls, *args: Any, **named: Any) -> Any:
+            return super().__call__(*args, **named)
+
+    class Held(metaclass=Meta):
+        def __init__(self, k: float) -> None:
+            self.k = k
+
+    f = rg.jit(lambda x: Held(3.0).k * x)
+    assert float(f(2.0)) == 6.0
+
+
+# lists of captured arrays as operands of NumPy's functions
+
+WHOLE: dict[str, Callable[[list[Any], Any], Any]] = {
+    "array": lambda held, x: np.sum(np.array(held)) * x[0],
+    "asarray": lambda held, x: np.sum(np.asarray(held)) * x[0],
+    "sum": lambda held, x: np.sum(held) * x[0],
+    "mean": lambda held, x: np.sum(np.mean(held, axis=0) * x),
+    "max": lambda held, x: np.max(held) * x[0],
+    "dot": lambda held, x: np.sum(np.dot(held, x)),
+    "matmul": lambda held, x: np.sum(held @ x),
+    "array + list": lambda held, x: np.sum(np.ones(2) + held) * x[0],
+    "tracer * list": lambda held, x: np.sum(x * held),
+    "add": lambda held, x: np.sum(np.add(held, 1.0)) * x[0],
+    "where": lambda held, x: np.sum(np.where(x > 0, held, 0.0) * x),
+    "einsum": lambda held, x: np.einsum("ij->", held) * x[0],
+    "norm": lambda held, x: np.linalg.norm(held) * x[0],
+    "a slice": lambda held, x: np.sum(np.array(held[:1])) * x[0],
+    "nested": lambda held, x: np.sum(np.array([held, held])) * x[0],
+    "joined": lambda held, x: np.sum(np.array(held + held)) * x[0],
+    "a tuple": lambda held, x: np.sum(np.array(tuple(held))) * x[0],
+    "added in place": lambda held, x: np.sum(_added_in_place(held, x)),
+    "written": lambda held, x: np.sum(_written(held) * x),
+}
+
+
+def _added_in_place(held: list[Any], x: Any) -> Any:
+    total = np.zeros((2, 2)) * x
+    total += held
+    return total * x
+
+
+def _written(held: list[Any]) -> Any:
+    made = np.zeros((2, 2))
+    made[:] = held
+    return made
+
+
+@pytest.mark.parametrize("name", WHOLE)
+def test_lists_of_captured_arrays_are_read_by_reference(name: str) -> None:
+    held, x = [np.ones(2), np.ones(2)], np.array([1.0, 2.0])
+    f, slope = rg.jit(lambda x: WHOLE[name](held, x)), rg.grad(lambda x: WHOLE[name](held, x))
+    for k in (1.0, 2.0, 3.0):
+        held[0][:] = k
+        np.testing.assert_allclose(f(x), WHOLE[name](held, x), rtol=1e-14)
+        held[1] = np.full(2, 2.0 * k)
+        np.testing.assert_allclose(f(x), WHOLE[name](held, x), rtol=1e-14)
+        differences = [(WHOLE[name](held, x + h) - WHOLE[name](held, x - h)) / 2e-6 for h in 1e-6 * np.eye(2)]
+        np.testing.assert_allclose(slope(x), differences, rtol=1e-6, atol=1e-8)
+    assert f.cache_info().misses == slope.cache_info().misses == 1

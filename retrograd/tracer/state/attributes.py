@@ -114,7 +114,7 @@ def _of_instance(reader: StateReader, obj: Any, name: str, value: Any) -> None:
 def over(reader: StateReader, given: Any, name: str) -> None:
     """Take note of what ``super(cls, obj).name`` reads: an attribute of one of the classes above."""
     cls, obj = given
-    mro = (obj if isinstance(obj, type) else type(obj)).__mro__
+    mro = (obj if isinstance(obj, type) and issubclass(obj, cls) else type(obj)).__mro__
     for c in mro[mro.index(cls) + 1 :]:
         if is_library(c):
             return

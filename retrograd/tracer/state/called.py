@@ -20,13 +20,13 @@ from .attributes import SLOTS, attribute, static_member
 from .caches import Key, asked, question_of
 from .classes import BUILTIN, CONTAINERS, PLAIN
 from .libraries import is_library
-from .operated import answers_unseen
+from .operated import answers_unseen, truth
 from .reader import HIDDEN, StateReader
 from .reads import MISSING
 
 # Functions that neither keep nor ask what their arguments hold.
 NEUTRAL = frozenset({isinstance, issubclass, type, id, callable, super, print, bool, float, int, complex, abs, hasattr})
-SHALLOW = frozenset({zip, map, enumerate, filter, reversed, iter, list, tuple, dict, set, frozenset})
+SHALLOW = frozenset({zip, map, enumerate, filter, reversed, iter, next, list, tuple, dict, set, frozenset})
 # What the lazy ones among these give, and iterators of containers: their elements come later.
 EMPTY: tuple[Any, ...] = ([], {}, {}.values(), {}.items())
 ITERATORS = (*map(iter, EMPTY), *map(reversed, EMPTY), iter(()), iter(set()))
@@ -42,6 +42,7 @@ UNREPEATABLE_NAMES = {
     "_decimal": {"getcontext"},
 }
 OF_CLASS = frozenset({isinstance, type})
+OF_VALUE = frozenset({int, float, complex, abs})
 WRITES = frozenset({"append", "appendleft", "add", "insert", "extend", "extendleft", "update", "sort", "reverse"})
 CLOCKS = frozenset({"now", "today", "utcnow"})
 
@@ -109,7 +110,7 @@ def _hands_over(reader: StateReader, f: Any, args: Any) -> bool:
         _question(reader, getattr, args)
     elif isinstance(f, BUILTIN):
         return _call_of_builtin(reader, f, args)
-    elif type(f) is MethodType and is_library(type(f.__self__)) and (f.__self__ is HIDDEN or reader.sees(f.__self__)):
+    elif type(f) is MethodType and _reads_unseen(f) and (f.__self__ is HIDDEN or reader.sees(f.__self__)):
         reader.whole(f.__self__)
     elif _is_followed(f):
         if _takes_trees(f):
@@ -156,9 +157,15 @@ def _taken_from(reader: StateReader, iterator: Any) -> None:
             reader.whole(x)
 
 
+def _reads_unseen(f: MethodType) -> bool:
+    """Whether a method of an object of a library, or one that a class of the user's inherits from it."""
+    inherited = isinstance(f.__func__, FunctionType) and is_library(f.__func__)
+    return is_library(type(f.__self__)) or (inherited and f.__func__.__module__.partition(".")[0] != "retrograd")
+
+
 def _runs_observed(f: Any) -> bool:
-    """Whether the elements that a function gets are seen where they are used."""
-    return type(f) in (StandIn, np.ufunc) or (callable(f) and _is_followed(f))
+    """Whether the elements that a function gets are seen where they are used: NumPy's functions get plain arrays."""
+    return callable(f) and type(f) not in (StandIn, np.ufunc) and _is_followed(f)
 
 
 def _call_of_builtin(reader: StateReader, f: Any, args: Any) -> bool:
@@ -167,7 +174,11 @@ def _call_of_builtin(reader: StateReader, f: Any, args: Any) -> bool:
     if f is id:
         reader.identity(args[0])
     if f in NEUTRAL:
-        if f in OF_CLASS and args and reader.sees(args[0]) and not is_library(type(args[0])):
+        if f is bool:
+            truth.active(reader, *args)
+        elif f in OF_VALUE and args and answers_unseen(reader, args[0]):
+            reader.whole(args[0])
+        elif f in OF_CLASS and args and reader.sees(args[0]) and not is_library(type(args[0])):
             reader.note(args[0], "attr", "__class__", type(args[0]))
         return False
     if f is globals:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..trace import CURRENT, READER
 from .classes import CONTAINERS, VIEWS
 from .libraries import is_library
 from .observer import Observer, observer
+from .operated import answers_unseen
 from .reader import StateReader
 
 
@@ -29,7 +30,7 @@ class Iterated(Observer):
                 reader.contents(given)
             elif isinstance(given, Iterator) and is_library(type(given)):
                 reader.note(given, "never", None, None)
-            elif is_library(type(given)):
+            elif answers_unseen(reader, given):
                 reader.whole(given)
         return given
 
@@ -47,6 +48,14 @@ def unpacked(reader: StateReader, x: Any) -> Any:
     return reader.seen(iterated.active(reader, x))
 
 
+@observer
+def yielded(reader: StateReader, x: Any) -> Any:
+    """What a generator gives: code that is not followed may take it."""
+    if isinstance(x, CONTAINERS):
+        reader.tree(x)
+    return x
+
+
 class Spread(Observer):
     """The arguments of ``f(*args, **kw)``, one operand after the other."""
 
@@ -55,14 +64,15 @@ class Spread(Observer):
     def __getitem__(self, given: Any) -> Any:
         if READER.get() is None or CURRENT.get() is None:
             return given
+        if not isinstance(given, (tuple, dict)):
+            if not isinstance(given, Iterable) and not hasattr(type(given), "__getitem__"):
+                return given  # the call itself raises Python's error
+            given = tuple(iterated[given])  # the user's code may run, and is observed
         return Observer.__getitem__(self, given)
 
-    def passive(self, given: Any) -> Any:
-        return given if isinstance(given, (tuple, dict)) else tuple(given)
-
     def active(self, reader: StateReader, given: Any) -> Any:
-        if isinstance(given, dict):
+        if isinstance(given, CONTAINERS):
             reader.contents(given)
+        if isinstance(given, dict):
             return {k: reader.seen(v) for k, v in given.items()}
-        iterated.active(reader, given)
-        return reader.seen(self.passive(given))
+        return reader.seen(given)

@@ -35,9 +35,14 @@ BEFORE = {
     "SET_UPDATE": "iterated",
     "UNPACK_SEQUENCE": "unpacked",
     "UNPACK_EX": "unpacked",
+    "UNARY_NEGATIVE": "formatted",
+    "UNARY_POSITIVE": "formatted",
+    "UNARY_INVERT": "formatted",
+    "YIELD_VALUE": "yielded",
     "CONVERT_VALUE": "formatted",
     "FORMAT_SIMPLE": "formatted",
 }
+OPERATORS = {"IS_OP": "compared", "CONTAINS_OP": "sought"}
 OPTIMIZED = 0x1  # the flag of code whose variables are numbered: that of functions
 SPECIFIED = 0x4  # the flag of FORMAT_VALUE for a format that lies above the value
 JUMPS = ("POP_JUMP", "POP_JUMP_FORWARD", "POP_JUMP_BACKWARD")
@@ -80,6 +85,8 @@ class Shown(Protocol):
     iterated: Any  # the operand of an iteration
     unpacked: Any  # the operand of ``a, b = c``
     whole: Any  # an operand of which anything may be read
+    sliced: Any  # a container of which a slice is made
+    yielded: Any  # what a generator gives
     sought: Any  # (key, container) of ``in``
 
 
@@ -108,6 +115,7 @@ class Rewriting:
                     b.extend(self._parameters(code, next(x for x in instructions[k + 1 :] if isinstance(x, Instr))))
             else:
                 b.append(i)
+                before = Instr("NOP")  # another instruction may lead here
         if code.co_exceptiontable:
             return b.to_code()
         most = code.co_stacksize + MOST_ARGUMENTS
@@ -146,7 +154,7 @@ class Rewriting:
             return [i] if getattr(after, "name", "") == "WITH_EXCEPT_START" else [i, *self._caught(tell, 1)]
         if name in ("FORMAT_VALUE", "FORMAT_WITH_SPEC"):
             return [*tell.below(1 if name == "FORMAT_VALUE" and not arg & SPECIFIED else 2, see.formatted), i]
-        if (operator := _operator(i, before)) is not None:
+        if (operator := _operator(i)) is not None:
             return [*tell.shown(2, getattr(see, operator)), i]
         if name == "MATCH_CLASS":
             return [*tell.below(3, see.whole), i]
@@ -193,7 +201,7 @@ class Rewriting:
         if _is_subscript(i):
             return [*self._held(tell, i), *tell(see.item)]
         if name == "BINARY_SLICE":
-            return [*tell.below(3, see.whole), i, *tell(see.result)]
+            return [*tell.below(3, see.sliced), i, *tell(see.result)]
         return [i]
 
     def _caught(self, tell: _Teller, place: int) -> list[Instr]:
@@ -222,7 +230,7 @@ class Rewriting:
         if name == "STORE_SUBSCR":
             return tell.shown(3, see.stored_item)
         if name == "STORE_SLICE":
-            return tell.below(3, see.written)
+            return [*tell.below(3, see.written), *tell.below(4, see.iterated)]
         if name == "STORE_GLOBAL":
             return tell(see.stored_global(arg))
         if name == "STORE_DEREF" and isinstance(arg, FreeVar):
@@ -277,17 +285,14 @@ def _is_subscript(i: Instr) -> bool:
     return i.name == "BINARY_SUBSCR" or (i.name == "BINARY_OP" and getattr(i.arg, "name", "") == "SUBSCR")
 
 
-def _operator(i: Instr, before: Instr) -> str | None:
-    """Who is shown the two operands of an operator; nobody if one is a number with which no container goes."""
+def _operator(i: Instr) -> str | None:
+    """Who is shown the two operands of an operator."""
     which: str = getattr(i.arg, "name", "")
-    number = before.name == "LOAD_CONST" and type(before.arg) in (int, float, complex)
-    if i.name == "IS_OP":
-        return "compared"
-    if i.name == "CONTAINS_OP":
-        return "sought"
+    if i.name in OPERATORS:
+        return OPERATORS[i.name]
     if i.name == "COMPARE_OP":
-        return None if number else "equated" if which.startswith(("EQ", "NE")) else "ordered"
-    if i.name != "BINARY_OP" or which == "SUBSCR" or (number and not which.endswith("MULTIPLY")):
+        return "equated" if which.startswith(("EQ", "NE")) else "ordered"
+    if i.name != "BINARY_OP" or which == "SUBSCR":
         return None
     return "augmented" if which.startswith("INPLACE") else "operated"
 

@@ -28,10 +28,10 @@ from .attributes import attribute, over, result
 from .called import call, which
 from .classes import BUFFERS, CONTAINERS, PLAIN
 from .code_rewriter import CodeRewriter
-from .iterated import Spread, iterated, unpacked
+from .iterated import Spread, iterated, unpacked, yielded
 from .libraries import is_library
 from .observer import Observer, observer
-from .operated import augmented, compared, equated, formatted, operated, ordered, sought, truth
+from .operated import answers_unseen, augmented, compared, equated, formatted, operated, ordered, sliced, sought, truth
 from .raised import Missed
 from .reader import StateReader
 from .reads import MISSING
@@ -95,15 +95,19 @@ class Item(Observer):
         if not reader.sees(obj) or isinstance(obj, Tracer):
             return reader.seen(value)
         if isinstance(obj, dict):
-            reader.note(obj, "get", key, value)
+            reader.note(obj, "get", key, value if dict.__contains__(obj, key) else MISSING)
         elif isinstance(obj, CONTAINERS) and (type(key) in (int, bool) or isinstance(obj, MappingProxyType)):
             reader.note(obj, "item", key, value)
         elif isinstance(obj, CONTAINERS):
             reader.contents(obj)
+            if type(key) is slice:  # a list of its own, with the same elements
+                return reader.seen(value)
         elif isinstance(obj, BUFFERS):
             reader.whole(obj)
         elif is_library(type(obj)):
             reader.note(obj, "item", key, value)
+        elif answers_unseen(reader, obj):
+            reader.whole(obj)
         return reader.adopt(value, obj, key if isinstance(key, str) and key.isidentifier() else None)
 
 
@@ -290,6 +294,8 @@ class Over(Observer):
 @observer
 def called(reader: StateReader, given: Any) -> Any:
     """The callable, the arguments and the keywords of such a call."""
+    if type(given[1]) is not tuple:  # nothing that can be spread: the call raises Python's error
+        return given
     keywords = given[2] if len(given) > 2 else {}
     call(reader, given[0], (*given[1], *keywords.values()), tuple(keywords))
     return given
@@ -349,9 +355,9 @@ class _AllObservers:
     passed = Passed
     own_cell, stored_cell, stored_item = own_cell, stored_cell, stored_item
     spread, parameter = Spread(), Parameter()
-    called, iterated, unpacked, whole = called, iterated, unpacked, whole
+    called, iterated, unpacked, yielded, whole = called, iterated, unpacked, yielded, whole
     compared, equated, ordered, operated, augmented = compared, equated, ordered, operated, augmented
-    sought, truth, formatted, written, caught = sought, truth, formatted, written, Missed()
+    sought, truth, formatted, sliced, written, caught = sought, truth, formatted, sliced, written, Missed()
     imported = Imported
 
 

@@ -13,10 +13,13 @@ from ..trace import READER
 from .classes import BUILTIN, CONTAINERS, PLAIN
 from .libraries import is_library
 from .observer import Observer, observer
-from .reader import StateReader
+from .reader import MANY, StateReader
 
 NUMBERS = PLAIN | {Tracer}  # of these, operators read nothing
 ALONE = (np.ndarray, np.generic, type, FunctionType, ModuleType, *BUILTIN)  # have no state that operators ask for
+
+
+INHERITED = frozenset({"collections", "collections.abc"})  # modules of which the user's classes inherit such methods
 
 
 class OfNumbers(Observer):
@@ -44,7 +47,7 @@ class Operated(OfNumbers):
         for x in given:
             if isinstance(x, CONTAINERS):
                 reader.contents(x)
-            elif answers_unseen(reader, x):
+            elif Tracer not in (type(a), type(b)) and answers_unseen(reader, x):
                 reader.whole(x)
         return given
 
@@ -105,20 +108,27 @@ def sought(reader: StateReader, given: Any) -> Any:
     if type(key) not in PLAIN:
         reader.whole(key)
         reader.identity(key)
-    if isinstance(x, CONTAINERS):
-        if reader.sees(x) and isinstance(x, (dict, set, frozenset)) and type(key) in PLAIN:
-            reader.note(x, "in", key, key in x)
-            return given
-        for element in reader.contents(x) if reader.sees(x) or type(key) not in PLAIN else ():
-            if type(key) not in NUMBERS and type(element) not in NUMBERS:
-                equated.active(reader, (key, element))
+    if isinstance(x, (dict, set, frozenset)):
+        if reader.sees(x):
+            reader.note(x, "in", key, key in x) if _is_plain(key) else reader.contents(x)
+    elif isinstance(x, CONTAINERS):
+        for element in reader.contents(x) if reader.sees(x) else x if type(key) not in PLAIN else ():
+            if type(key) not in NUMBERS and reader.sees(element):
+                _read_deeply(reader, element, reader.identity)
     elif answers_unseen(reader, x):
         reader.whole(x)
     return given
 
 
+@observer
+def sliced(reader: StateReader, x: Any) -> Any:
+    """A container of which a slice is made."""
+    reader.contents(x) if isinstance(x, CONTAINERS) else reader.whole(x)
+    return x
+
+
 class Formatted(Observer):
-    """A value that becomes text."""
+    """A value that becomes text, or gets a sign."""
 
     __slots__ = ()
 
@@ -141,8 +151,11 @@ def truth(reader: StateReader, x: Any) -> Any:
 
 
 def _read_deeply(reader: StateReader, x: Any, also: Callable[[Any], None] = lambda x: None) -> None:
-    """Take note of what containers hold, and those inside; objects of the user's answer by code that is observed."""
-    todo, seen = [x], set[int]()
+    """Take note of what containers hold, and those inside; objects of the user's answer by code that is observed.
+
+    Of many elements of containers that were made inside, only those are looked into that are from outside themselves.
+    """
+    todo, seen, inside = [x], set[int](), 0
     while todo:
         x = todo.pop()
         if type(x) in NUMBERS or id(x) in seen:
@@ -150,14 +163,23 @@ def _read_deeply(reader: StateReader, x: Any, also: Callable[[Any], None] = lamb
         seen.add(id(x))
         also(x)
         if isinstance(x, CONTAINERS):
-            todo += reader.contents(x)
+            inside += 0 if reader.sees(x) else len(x)
+            found = reader.contents(x)
+            todo += found if inside < MANY else filter(reader.sees, found)
         elif answers_unseen(reader, x):
             reader.whole(x)
 
 
+def _is_plain(key: Any) -> bool:
+    """Whether a key is a number, a text, or a tuple of these."""
+    return type(key) in PLAIN or (type(key) is tuple and PLAIN.issuperset(map(type, key)))
+
+
 def answers_unseen(reader: StateReader, x: Any) -> bool:
-    """Whether an object is from outside, and answers by code of a library."""
-    return type(x) not in NUMBERS and reader.sees(x) and is_library(type(x)) and not isinstance(x, ALONE)
+    """Whether an object is from outside, and answers by code of a library, maybe by inherited methods."""
+    if type(x) in NUMBERS or not reader.sees(x) or isinstance(x, ALONE):
+        return False
+    return is_library(type(x)) or not INHERITED.isdisjoint(c.__module__ for c in type(x).__mro__)
 
 
 operated, augmented, ordered, equated, formatted = Operated(), Augmented(), Ordered(), Equated(), Formatted()

@@ -11,8 +11,11 @@ from ..array import Tracer
 from .classes import CONTAINERS, PLAIN
 from .finished import Finished
 from .observer import Observer
+from .operated import answers_unseen
 from .reader import StateReader
 from .reads import KEY, MISSING, OF
+
+LOCALS = frozenset({"locals", "vars", "dir", "eval", "exec"})  # by which the user may have the variables of a frame
 
 
 class Missed(Observer):
@@ -24,8 +27,11 @@ class Missed(Observer):
         if isinstance(given, AttributeError) and given.name is not None:
             _attribute(reader, given.obj, given.name)
         elif isinstance(given, ImportError) and given.name:
+            module = sys.modules.get(given.name, MISSING)
             reader.root(sys.modules)
-            reader.note(sys.modules, "get", given.name, MISSING)
+            reader.note(sys.modules, "get", given.name, module)
+            if module is not MISSING:  # it has no such name
+                reader.note(sys.modules, "never", None, None)
         frames = [*_frames(given)]
         if isinstance(given, NameError) and given.name is not None and frames:
             _name(reader, frames[-1], given.name)
@@ -68,12 +74,14 @@ def _name(reader: StateReader, frame: FrameType, name: str) -> None:
 def _item(reader: StateReader, frame: FrameType) -> None:
     """Take note of the subscript that a frame was about to evaluate."""
     held = frame.f_locals
-    if OF not in held or not reader.sees(held[OF]):
+    x, key = held.get(OF), held.get(KEY)
+    if sys.version_info < (3, 13) and LOCALS.isdisjoint(frame.f_code.co_names):
+        held.clear()  # a copy of the variables, which the frame would keep
+    if not reader.sees(x):
         return
-    x, key = held[OF], held[KEY]
     if isinstance(x, dict):
         reader.note(x, "get", key, x.get(key, MISSING))
     elif isinstance(x, CONTAINERS):
         reader.contents(x)
-    else:
+    elif answers_unseen(reader, x):
         reader.whole(x)

@@ -152,7 +152,7 @@ class StateReader(Followed):
     def changed(self, x: Any) -> None:
         """Take note that a container was written into: what is read of it from now on differs at the next call."""
         if self.sees(x):
-            self.written.add(id(x))
+            self.written |= {id(x), id(getattr(x, "data", None))}  # what a UserList wraps
 
     def own(self, cell: CellType) -> None:
         """A cell of a frame that runs in this recording: it is no state from outside."""

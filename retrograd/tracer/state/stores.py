@@ -9,6 +9,7 @@ from typing import Any
 from ..array import Tracer
 from ..trace import READER
 from .classes import PLAIN
+from .iterated import iterated
 from .observer import Observer, observer
 from .reader import StateReader
 from .reads import MISSING, Read
@@ -59,6 +60,7 @@ def stored_item(reader: StateReader, given: Any) -> Any:
     value, x, key = given
     if type(key) is slice:
         reader.changed(x)
+        iterated.active(reader, value)
     if _leaves(value) and reader.sees(x) and isinstance(x, (dict, list)) and type(key) in PLAIN:
         old = x.get(key, MISSING) if isinstance(x, dict) else x[key]
         read = Read(x, "get" if isinstance(x, dict) else "item", key, old, value.where)
