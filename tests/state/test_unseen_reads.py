@@ -76,81 +76,6 @@ def attribute_missing() -> Program:
 
 
 @reads
-def attribute_of_a_user_class_missing() -> Program:
-    class Held:
-        __slots__ = ("k",)
-
-    o = Held()
-
-    def f(x: Any) -> Any:
-        try:
-            return o.k * x
-        except (AttributeError, KeyError):
-            return x
-
-    return f, bound(o, "k", 5.0)
-
-
-@reads
-def class_attribute_missing() -> Program:
-    class Made:
-        pass
-
-    def f(x: Any) -> Any:
-        try:
-            return Made().k * x  # type: ignore[attr-defined]
-        except AttributeError:
-            return x
-
-    return f, bound(Made, "k", 5.0)
-
-
-@reads
-def method_missing() -> Program:
-    class Made:
-        pass
-
-    o: Any = Made()
-
-    def f(x: Any) -> Any:
-        try:
-            return o.scaled(x)
-        except AttributeError:
-            return x
-
-    return f, bound(Made, "scaled", lambda self, x: 7.0 * x)
-
-
-@reads
-def attribute_of_a_module_missing() -> Program:
-    module: Any = types.ModuleType("of_the_user")
-
-    def f(x: Any) -> Any:
-        try:
-            return module.k * x
-        except AttributeError:
-            return x
-
-    return f, bound(module, "k", 5.0)
-
-
-@reads
-def attribute_missing_in_a_callee() -> Program:
-    o = SimpleNamespace()
-
-    def read() -> Any:
-        return o.k
-
-    def f(x: Any) -> Any:
-        try:
-            return read() * x
-        except AttributeError:
-            return x
-
-    return f, bound(o, "k", 5.0)
-
-
-@reads
 def attribute_missing_suppressed() -> Program:
     o = SimpleNamespace()
 
@@ -177,19 +102,6 @@ def key_missing() -> Program:
 
 
 @reads
-def key_missing_within() -> Program:
-    d: dict[str, dict[str, float]] = {"a": {}}
-
-    def f(x: Any) -> Any:
-        try:
-            return d["a"]["b"] * x
-        except LookupError:
-            return x
-
-    return f, lambda: d["a"].update(b=5.0)
-
-
-@reads
 def key_missing_in_a_loop() -> Program:
     d = {0: 1.0, 2: 3.0}
 
@@ -205,50 +117,49 @@ def key_missing_in_a_loop() -> Program:
     return f, lambda: d.update({3: 5.0})
 
 
-@reads
-def key_missing_for_a_getter() -> Program:
-    class Table:
-        def __init__(self) -> None:
-            self.rows: dict[str, float] = {}
-
-        def __getitem__(self, key: str) -> float:
-            return self.rows[key]
-
-    table = Table()
-
-    def f(x: Any) -> Any:
-        try:
-            return table["k"] * x
-        except KeyError:
-            return x
-
-    return f, lambda: table.rows.update(k=5.0)
+class Slotted:
+    __slots__ = ("k",)
 
 
-@reads
-def index_missing() -> Program:
-    items: list[float] = []
+class Table:
+    def __init__(self) -> None:
+        self.rows: dict[str, float] = {}
 
-    def f(x: Any) -> Any:
-        try:
-            return items[0] * x
-        except IndexError:
-            return x
-
-    return f, lambda: items.append(5.0)
+    def __getitem__(self, key: str) -> float:
+        return self.rows[key]
 
 
-@reads
-def index_of_a_deque_missing() -> Program:
-    items: collections.deque[float] = collections.deque()
+def lacking(make: Callable[[], Any], read: Callable[[Any], Any], change: Callable[[Any], object]) -> Any:
+    def made() -> Program:
+        held = make()
 
-    def f(x: Any) -> Any:
-        try:
-            return items[0] * x
-        except IndexError:
-            return x
+        def f(x: Any) -> Any:
+            try:
+                return read(held) * x
+            except (LookupError, AttributeError):
+                return x
 
-    return f, lambda: items.append(5.0)
+        return f, lambda: change(held)
+
+    return made
+
+
+PROGRAMS |= {
+    "slot missing": lacking(Slotted, lambda o: o.k, lambda o: setattr(o, "k", 5.0)),
+    "class attribute missing": lacking(
+        lambda: type("Made", (), {}), lambda cls: cls().k, lambda cls: setattr(cls, "k", 5.0)
+    ),
+    "method missing": lacking(
+        type("Made", (), {}), lambda o: o.given(), lambda o: setattr(type(o), "given", lambda self: 5.0)
+    ),
+    "attribute of a module missing": lacking(
+        lambda: types.ModuleType("of_the_user"), lambda module: module.k, lambda module: setattr(module, "k", 5.0)
+    ),
+    "key within missing": lacking(lambda: {"a": {}}, lambda d: d["a"]["b"], lambda d: d["a"].update(b=5.0)),
+    "key missing for a getter": lacking(Table, lambda table: table["k"], lambda table: table.rows.update(k=5.0)),
+    "index missing": lacking(list, lambda items: items[0], lambda items: items.append(5.0)),
+    "index of a deque missing": lacking(collections.deque, lambda items: items[0], lambda items: items.append(5.0)),
+}
 
 
 @reads
@@ -972,14 +883,8 @@ def test_sparse_matrices_are_read_by_reference() -> None:
 
 
 def test_an_entry_that_a_class_of_the_user_lacks() -> None:
-    class Table:
-        def __init__(self) -> None:
-            self.rows = {"w": np.ones(2)}
-
-        def __getitem__(self, key: str) -> Any:
-            return self.rows[key]
-
-    table = Table()
+    table: Any = Table()
+    table.rows["w"] = np.ones(2)
 
     def loss(x: Any) -> Any:
         try:
