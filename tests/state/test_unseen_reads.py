@@ -162,6 +162,54 @@ PROGRAMS |= {
 }
 
 
+class Rows:
+    def __init__(self) -> None:
+        self.held = [1.0, 2.0]
+
+    def __getitem__(self, k: int) -> float:
+        return self.held[k]
+
+
+@reads
+def rows_without_an_iterator() -> Program:
+    rows: Any = Rows()
+
+    def f(x: Any) -> Any:
+        total = 0.0
+        for row in rows:
+            total = total + row
+        return total * x
+
+    return f, lambda: rows.held.append(5.0)
+
+
+def asked_for(make: Callable[[], Any], place: Callable[[Any], Any]) -> Any:
+    def made() -> Program:
+        held = make()
+        place_of_change = place(held)
+        return (lambda x: getattr(held, "k", 1.0) * (2.0 if hasattr(held, "k") else 1.0) * x), bound(
+            place_of_change, "k", 5.0
+        )
+
+    return made
+
+
+PROGRAMS |= {
+    "getattr of an object": asked_for(SimpleNamespace, lambda o: o),
+    "getattr of a class": asked_for(lambda: type("Made", (), {}), lambda cls: cls),
+    "getattr of its object": asked_for(type("Made", (), {}), type),
+    "getattr of a module": asked_for(lambda: types.ModuleType("of_the_user"), lambda module: module),
+}
+
+
+@reads
+def getattr_of_an_object_made_inside() -> Program:
+    class Made:
+        pass
+
+    return (lambda x: getattr(Made(), "k", 1.0) * (2.0 if hasattr(Made(), "k") else 1.0) * x), bound(Made, "k", 5.0)
+
+
 @reads
 def global_missing() -> Program:
     p = program("def f(x):\n    try:\n        return GAIN * x\n    except NameError:\n        return x")
@@ -282,6 +330,18 @@ def element_of_a_sum() -> Program:
 def array_of_a_sum() -> Program:
     held = [np.array([1.0, 2.0])]
     return (lambda x: np.sum((held + [])[0]) * x), (lambda: held[0].__setitem__(0, 5.0))  # noqa: RUF005
+
+
+@reads
+def array_in_an_f_string() -> Program:
+    held = {"a": np.ones(2)}
+    return (lambda x: len(f"{held}") * x), lambda: held["a"].__setitem__(0, 123456.5)
+
+
+@reads
+def array_in_a_list_compared() -> Program:
+    held = [np.ones(1)]
+    return (lambda x: 2.0 * x if held == [1.0] else x), lambda: held[0].__setitem__(0, 5.0)
 
 
 @reads

@@ -111,6 +111,17 @@ def _of_instance(reader: StateReader, obj: Any, name: str, value: Any) -> None:
         reader.note(obj, "attr", name, value)
 
 
+def lacks(reader: StateReader, obj: Any, name: str) -> None:
+    """Take note that an object, or its class, has no such attribute."""
+    if isinstance(obj, ModuleType):
+        reader.root(vars(obj))
+        reader.note(vars(obj), "global", name, vars(obj).get(name, MISSING))
+    elif type(obj) not in PLAIN and not isinstance(obj, (Tracer, Finished)):
+        place = obj if reader.sees(obj) else type(obj)
+        if reader.sees(place) and not hasattr(place, name):
+            reader.note(place, "has", name, False)
+
+
 def over(reader: StateReader, given: Any, name: str) -> None:
     """Take note of what ``super(cls, obj).name`` reads: an attribute of one of the classes above."""
     cls, obj = given

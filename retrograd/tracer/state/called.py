@@ -16,7 +16,7 @@ import numpy as np
 from ..array import Tracer
 from ..interception import StandIn
 from ..trace import CURRENT
-from .attributes import SLOTS, attribute, static_member
+from .attributes import SLOTS, attribute, lacks, static_member
 from .caches import Key, asked, question_of
 from .classes import BUILTIN, CONTAINERS, PLAIN
 from .libraries import is_library
@@ -184,8 +184,8 @@ def _call_of_builtin(reader: StateReader, f: Any, args: Any) -> bool:
     if f is globals:
         reader.root(_names_of_user())
     if f is len or f is vars or f is getattr:
-        if args and reader.sees(args[0]):
-            return _question(reader, f, args)
+        if args:
+            _question(reader, f, args)
         return False
     if owner is None or isinstance(owner, ModuleType):
         return True
@@ -229,10 +229,13 @@ def _is_unrepeatable(f: Any) -> bool:
     return name in UNREPEATABLE_NAMES.get(module, ())
 
 
-def _question(reader: StateReader, f: Any, args: Any) -> bool:
+def _question(reader: StateReader, f: Any, args: Any) -> None:
     """``len``, ``vars`` and ``getattr`` of an object from outside read one thing of it."""
     obj = args[0]
-    if f is len:
+    if not reader.sees(obj):
+        if f is getattr and len(args) == 3 and static_member(type(obj), args[1]) is MISSING:
+            lacks(reader, obj, args[1])
+    elif f is len:
         if isinstance(obj, CONTAINERS):
             reader.note(obj, "len", None, len(obj))
         elif answers_unseen(reader, obj):
@@ -249,7 +252,6 @@ def _question(reader: StateReader, f: Any, args: Any) -> bool:
                 reader.note(obj, "has", args[1], False)
             else:
                 attribute(reader, obj, args[1], value)
-    return False
 
 
 def _names_of_user() -> dict[str, Any]:

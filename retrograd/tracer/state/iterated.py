@@ -32,6 +32,8 @@ class Iterated(Observer):
                 reader.note(given, "never", None, None)
             elif answers_unseen(reader, given):
                 reader.whole(given)
+            elif not hasattr(type(given), "__iter__"):  # its end is an IndexError that nobody sees
+                reader.note(given, "never", None, None)
         return given
 
 

@@ -17,8 +17,6 @@ from .reader import MANY, StateReader
 
 NUMBERS = PLAIN | {Tracer}  # of these, operators read nothing
 ALONE = (np.ndarray, np.generic, type, FunctionType, ModuleType, *BUILTIN)  # have no state that operators ask for
-
-
 INHERITED = frozenset({"collections", "collections.abc"})  # modules of which the user's classes inherit such methods
 
 
@@ -108,22 +106,26 @@ def sought(reader: StateReader, given: Any) -> Any:
     if type(key) not in PLAIN:
         reader.whole(key)
         reader.identity(key)
-    if isinstance(x, (dict, set, frozenset)):
-        if reader.sees(x):
-            reader.note(x, "in", key, key in x) if _is_plain(key) else reader.contents(x)
-    elif isinstance(x, CONTAINERS):
-        for element in reader.contents(x) if reader.sees(x) else x if type(key) not in PLAIN else ():
-            if type(key) not in NUMBERS and reader.sees(element):
+    if not isinstance(x, CONTAINERS):
+        if answers_unseen(reader, x):
+            reader.whole(x)
+    elif reader.sees(x) and isinstance(x, (dict, set, frozenset)) and _is_plain(key):
+        reader.note(x, "in", key, key in x)
+    else:
+        elements = reader.contents(x) if reader.sees(x) else x
+        if type(key) not in NUMBERS and not isinstance(x, (dict, set, frozenset)):
+            for element in filter(reader.sees, elements):
                 _read_deeply(reader, element, reader.identity)
-    elif answers_unseen(reader, x):
-        reader.whole(x)
     return given
 
 
 @observer
 def sliced(reader: StateReader, x: Any) -> Any:
     """A container of which a slice is made."""
-    reader.contents(x) if isinstance(x, CONTAINERS) else reader.whole(x)
+    if isinstance(x, CONTAINERS):
+        reader.contents(x)
+    else:
+        reader.whole(x)
     return x
 
 
@@ -166,7 +168,7 @@ def _read_deeply(reader: StateReader, x: Any, also: Callable[[Any], None] = lamb
             inside += 0 if reader.sees(x) else len(x)
             found = reader.contents(x)
             todo += found if inside < MANY else filter(reader.sees, found)
-        elif answers_unseen(reader, x):
+        elif isinstance(x, np.ndarray) or answers_unseen(reader, x):
             reader.whole(x)
 
 

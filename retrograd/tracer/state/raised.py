@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from types import FrameType, ModuleType
+from types import FrameType
 from typing import Any
 
-from ..array import Tracer
-from .classes import CONTAINERS, PLAIN
-from .finished import Finished
+from .attributes import lacks
+from .classes import CONTAINERS
 from .observer import Observer
 from .operated import answers_unseen
 from .reader import StateReader
@@ -25,7 +24,7 @@ class Missed(Observer):
 
     def active(self, reader: StateReader, given: Any) -> Any:
         if isinstance(given, AttributeError) and given.name is not None:
-            _attribute(reader, given.obj, given.name)
+            lacks(reader, given.obj, given.name)
         elif isinstance(given, ImportError) and given.name:
             module = sys.modules.get(given.name, MISSING)
             reader.root(sys.modules)
@@ -47,17 +46,6 @@ def _frames(exception: BaseException) -> Iterator[FrameType]:
     while at is not None:
         yield at.tb_frame
         at = at.tb_next
-
-
-def _attribute(reader: StateReader, obj: Any, name: str) -> None:
-    """Take note that an object, or its class, has no such attribute."""
-    if isinstance(obj, ModuleType):
-        reader.root(vars(obj))
-        reader.note(vars(obj), "global", name, vars(obj).get(name, MISSING))
-    elif type(obj) not in PLAIN and not isinstance(obj, (Tracer, Finished)):
-        place = obj if reader.sees(obj) else type(obj)
-        if reader.sees(place):
-            reader.note(place, "has", name, False)
 
 
 def _name(reader: StateReader, frame: FrameType, name: str) -> None:

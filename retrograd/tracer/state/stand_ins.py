@@ -7,6 +7,7 @@ from typing import Any
 from ..array import Tracer
 from ..python_numbers import LOOK_ALIKES
 from ..trace import READER
+from .attributes import lacks
 from .finished import Finished
 
 
@@ -21,7 +22,9 @@ def has_attribute(x: Any, name: str) -> bool:
         return hasattr(x.shadow, name)
     found = hasattr(x, name)
     reader = READER.get()
-    if reader is not None and reader.sees(x):
+    if reader is not None and not found:
+        lacks(reader, x, name)
+    elif reader is not None and reader.sees(x):
         reader.note(x, "has", name, found)
     return found
 
