@@ -970,6 +970,32 @@ def test_a_counter_that_lacks_an_entry() -> None:
     assert float(f(2.0)) == 6.0
 
 
+def test_added_in_place_by_a_class_of_the_user() -> None:
+    class Sum:
+        asked = 0
+
+        def __init__(self) -> None:
+            self.k = 1.0
+
+        @property
+        def data(self) -> float:
+            Sum.asked += 1
+            return self.k
+
+        def __iadd__(self, other: float) -> Any:
+            return self
+
+    total = Sum()
+
+    def f(x: Any) -> Any:
+        held = total
+        held += 1.0
+        return held.k * x
+
+    assert float(rg.jit(f)(2.0)) == 2.0
+    assert Sum.asked == 0
+
+
 def test_super_in_a_metaclass() -> None:
     class Meta(type):
         def __call__(cls, *args: Any, **named: Any) -> Any:

@@ -14,6 +14,7 @@ PLAIN = frozenset(
     | {t for t in np.sctypeDict.values() if t is not np.object_}
 )
 CONTAINERS = (dict, list, tuple, set, frozenset, collections.deque, MappingProxyType)
+AROUND = (collections.UserList, collections.UserDict)  # a list or a dict, their attribute ``data``
 VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
 BUFFERS = (bytearray, memoryview, array.array)
 BUILTIN = (BuiltinFunctionType, MethodWrapperType)

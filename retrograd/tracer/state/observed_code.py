@@ -65,7 +65,7 @@ class Shown(Protocol):
     ordered: Any  # the operands of ``<`` and its kind
     operated: Any  # the operands of ``+`` and its kind
     augmented: Any  # the operands of ``+=`` and its kind
-    formatted: Any  # a value in an f-string
+    formatted: Any  # a value that becomes text, or gets a sign
     imported: Any  # a module that was imported under a name
     caught: Any  # an exception
     truth: Any  # a value whose truth is asked

@@ -68,7 +68,7 @@ def _item(reader: StateReader, frame: FrameType) -> None:
     if not reader.sees(x):
         return
     if isinstance(x, dict):
-        reader.note(x, "get", key, x.get(key, MISSING))
+        reader.note(x, "get", key, dict.get(x, key, MISSING))
     elif isinstance(x, CONTAINERS):
         reader.contents(x)
     elif answers_unseen(reader, x):

@@ -33,7 +33,7 @@ from ..interception import StandIn
 from ..python_numbers import LookAlike
 from ..trace import CURRENT, READER, STATEFUL, Trace, stateful
 from .arguments import is_mutable_array
-from .classes import BUFFERS, BUILTIN, CONTAINERS, PLAIN, VIEWS
+from .classes import AROUND, BUFFERS, BUILTIN, CONTAINERS, PLAIN, VIEWS
 from .code_rewriter import CodeRewriter
 from .finished import Finished
 from .followed import Followed
@@ -152,7 +152,7 @@ class StateReader(Followed):
     def changed(self, x: Any) -> None:
         """Take note that a container was written into: what is read of it from now on differs at the next call."""
         if self.sees(x):
-            self.written |= {id(x), id(getattr(x, "data", None))}  # what a UserList wraps
+            self.written |= {id(x), id(x.data) if isinstance(x, AROUND) else id(x)}
 
     def own(self, cell: CellType) -> None:
         """A cell of a frame that runs in this recording: it is no state from outside."""
