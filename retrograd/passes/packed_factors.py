@@ -43,9 +43,7 @@ class _PackedFactors:
         packed = {v: x for v in factors if (x := self._packed(v, env)) is not None}
         if not packed:
             return None
-        operands = [packed[v] if v in packed else env[v] for v in loop.operands]
-        hints = [v.hint for v in node.outputs]
-        return b.emit(node.prim, [x.value for x in operands], loop.attrs(loop.body, loop.layout), hints)
+        return b.copy_node(node, [(packed[v] if v in packed else env[v]).value for v in node.inputs])
 
     def _packed(self, value: Value, env: Env) -> Symbol | None:
         """The transpose of a real matrix in C order: a copy, or the matrix itself that was transposed twice."""

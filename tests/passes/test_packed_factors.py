@@ -35,7 +35,7 @@ def unrolled(h: Any, w: Any, xs: Any) -> Any:
 def inputs(rows: int = 4, size: int = 40, steps: int = STEPS, dtype: Any = np.float64) -> tuple[Any, Any, Any]:
     rng = np.random.default_rng(0)
     shapes = ((rows, size), (size, size), (steps, rows, size))
-    return tuple(np.asarray(rng.standard_normal(s) / np.sqrt(size), dtype) for s in shapes)  # type: ignore[return-value]
+    return tuple(np.asarray(rng.standard_normal(s) / np.sqrt(size), dtype) for s in shapes)  # type: ignore[return-value]  # of three
 
 
 def copies(graph: Graph) -> int:

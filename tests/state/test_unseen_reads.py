@@ -3,6 +3,8 @@
 Each program reads state that ``change`` alters. Its value is linear in ``x``, so that a difference is its derivative.
 """
 
+# ruff: noqa: RUF005, UP031, B023, C417, PLC0415, PLW0603 - the programs are written as users write them
+
 from __future__ import annotations
 
 import array
@@ -236,7 +238,7 @@ def variable_of_an_enclosing_function_missing() -> Program:
 def module_missing() -> Program:
     def f(x: Any) -> Any:
         try:
-            import missing_until_now  # type: ignore[import-not-found]  # noqa: PLC0415
+            import missing_until_now  # type: ignore[import-not-found]  # it is made at run time
         except ImportError:
             return x
         return missing_until_now.k * x
@@ -257,7 +259,7 @@ def attribute_imported_by_name() -> Program:
     sys.modules["imported_by_name"] = module
 
     def f(x: Any) -> Any:
-        from imported_by_name import k  # type: ignore[import-not-found]  # noqa: PLC0415
+        from imported_by_name import k  # type: ignore[import-not-found]  # it is made at run time
 
         return k * x
 
@@ -296,8 +298,8 @@ def grow(items: Any) -> None:
 
 
 PROGRAMS |= {
-    "list + list": of_list(lambda held: sum(held + [1.0]), grow),  # noqa: RUF005
-    "list from the right": of_list(lambda held: sum([1.0] + held), grow),  # noqa: RUF005
+    "list + list": of_list(lambda held: sum(held + [1.0]), grow),
+    "list from the right": of_list(lambda held: sum([1.0] + held), grow),
     "list * int": of_list(lambda held: sum(held * 2), grow),
     "list == list": of_list(lambda held: 2.0 if held == [1.0, 2.0] else 1.0, grow),
     "list != list": of_list(lambda held: 2.0 if held != [1.0, 2.0] else 1.0, grow),
@@ -306,11 +308,11 @@ PROGRAMS |= {
     "list in lists": of_list(lambda held: 2.0 if [1.0, 2.0] in [held, [3.0]] else 1.0, grow),
     "list in an f-string": of_list(lambda held: float(len(f"{held}")), grow),
     "list in an f-string, as repr": of_list(lambda held: float(len(f"{held!r:>3}")), grow),
-    "list %": of_list(lambda held: float(len("%s" % held)), grow),  # noqa: UP031
-    "list % in a tuple": of_list(lambda held: float(len("%d %s" % (1, held))), grow),  # noqa: UP031
+    "list %": of_list(lambda held: float(len("%s" % held)), grow),
+    "list % in a tuple": of_list(lambda held: float(len("%d %s" % (1, held))), grow),
     "dict | dict": of_dict(lambda held: (held | {"b": 1.0})["a"]),
     "dict == dict": of_dict(lambda held: 2.0 if held == {"a": 1.0} else 1.0),
-    "dict %": of_dict(lambda held: float("%(a)s" % held)),  # noqa: UP031
+    "dict %": of_dict(lambda held: float("%(a)s" % held)),
     "set & set": of_set(lambda held: float(len(held & {1, 2, 3}))),
     "set | set": of_set(lambda held: float(len(held | {1}))),
     "set - set": of_set(lambda held: float(len(held - {1}))),
@@ -323,13 +325,13 @@ PROGRAMS |= {
 def element_of_a_sum() -> Program:
     o = SimpleNamespace(k=2.0)
     held = [o]
-    return (lambda x: (held + [])[0].k * x), bound(o, "k", 5.0)  # noqa: RUF005
+    return (lambda x: (held + [])[0].k * x), bound(o, "k", 5.0)
 
 
 @reads
 def array_of_a_sum() -> Program:
     held = [np.array([1.0, 2.0])]
-    return (lambda x: np.sum((held + [])[0]) * x), (lambda: held[0].__setitem__(0, 5.0))  # noqa: RUF005
+    return (lambda x: np.sum((held + [])[0]) * x), (lambda: held[0].__setitem__(0, 5.0))
 
 
 @reads
@@ -390,7 +392,7 @@ PROGRAMS |= {
     "own list, len": of_own_list(lambda held: float(len(held))),
     "own list, sum": of_own_list(sum),
     "own list, last": of_own_list(lambda held: held[-1]),
-    "own list + list": of_own_list(lambda held: float(len(held + [1.0]))),  # noqa: RUF005
+    "own list + list": of_own_list(lambda held: float(len(held + [1.0]))),
     "own list ==": of_own_list(lambda held: 2.0 if held == [1.0, 2.0] else 1.0),
     "own list, index": of_own_list(lambda held: float(held.count(9.0) + 1)),
     "list if decided": of_list(lambda held: 2.0 if held == ([1.0, 2.0] if held else 1) else 1.0, grow),
@@ -442,7 +444,7 @@ def name_missing_in_a_module() -> Program:
 
     def f(x: Any) -> Any:
         try:
-            from lacks_a_name import k  # type: ignore[import-not-found]  # noqa: PLC0415
+            from lacks_a_name import k  # type: ignore[import-not-found]  # it is made at run time
         except ImportError:
             return x
         return k * x
@@ -712,7 +714,7 @@ COUNT = 0
 @pytest.mark.parametrize("name", WRITTEN)
 @pytest.mark.parametrize("transform", [rg.jit, rg.grad])
 def test_writes_are_made_at_each_call(name: str, transform: Any) -> None:
-    global COUNT  # noqa: PLW0603
+    global COUNT
     outcomes = []
     for wrap in (lambda f: f, transform):
         COUNT = 0
@@ -723,7 +725,7 @@ def test_writes_are_made_at_each_call(name: str, transform: Any) -> None:
             long=[1.0] * 100,
             own=collections.UserList([1.0]),
         )
-        f = wrap(lambda x: WRITTEN[name](held) * x)  # noqa: B023
+        f = wrap(lambda x: WRITTEN[name](held) * x)
         outcomes.append([float(f(1.0)) for _ in range(4)])
     assert outcomes[0] == outcomes[1]
 
@@ -750,7 +752,7 @@ def test_draws_of_the_random_module(name: str) -> None:
         program(f"import random\ndef d(): return random.{name}(*A)", A=DRAWS[name])["d"],
     ]
     for draw in draws:
-        f = rg.jit(lambda x: draw() * x)  # noqa: B023
+        f = rg.jit(lambda x: draw() * x)
         random.seed(1)
         expected = [draw() for _ in range(3)]
         random.seed(1)
@@ -772,7 +774,7 @@ class Measure:
     def __add__(self, other: object) -> Any:
         return Measure(self.k + other.k) if isinstance(other, Measure) else NotImplemented
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # equal ones are not one
 
 
 def test_not_implemented_is_a_value() -> None:
@@ -781,7 +783,7 @@ def test_not_implemented_is_a_value() -> None:
     assert float(f(1.0)) == 1.0
     places = (lambda: refused, lambda: table["refused"], lambda: Measure.refused, lambda: measure.refused)
     for place in places:
-        f = rg.jit(lambda x: 2.0 * x if place() is NotImplemented else x)  # noqa: B023
+        f = rg.jit(lambda x: 2.0 * x if place() is NotImplemented else x)
         assert [float(f(1.0)), float(f(1.0))] == [2.0, 2.0]
     with pytest.raises(TypeError, match="unsupported operand"):
         rg.jit(lambda x: (measure + 1).k * x)(1.0)
@@ -798,7 +800,7 @@ def test_a_module_that_answers_for_every_name() -> None:
 
 def test_arrays_of_joined_lists_are_read_by_reference() -> None:
     layers, last = [np.ones(2), np.ones(2)], np.ones(2)
-    f = rg.jit(lambda x: sum(np.sum(w * x) for w in layers + [last]))  # noqa: RUF005
+    f = rg.jit(lambda x: sum(np.sum(w * x) for w in layers + [last]))
     for k in (1.0, 2.0, 3.0):
         layers[0][:] = k
         assert float(f(1.0)) == 2.0 * k + 4.0
@@ -844,7 +846,7 @@ class Layers:
 SPREAD: dict[str, Callable[[Layers], Any]] = {
     "an object": lambda o: np.sum(np.multiply(*o)),
     "a generator": lambda o: np.sum(np.multiply(*(w * 2.0 for w in o.held))),
-    "a map": lambda o: np.sum(np.add(*map(lambda k: o.held[k], range(2)))),  # noqa: C417
+    "a map": lambda o: np.sum(np.add(*map(lambda k: o.held[k], range(2)))),
 }
 
 
@@ -860,7 +862,7 @@ def test_arguments_that_code_of_the_user_gives(name: str) -> None:
 
 def test_pythons_own_error_for_what_is_no_iterable() -> None:
     def plain(x: Any) -> Any:
-        return max(*5) * x  # type: ignore[misc]
+        return max(*5) * x  # type: ignore[misc]  # the error is tested
 
     with pytest.raises(TypeError) as expected:
         plain(1.0)
@@ -915,7 +917,7 @@ ONCE: dict[str, Callable[[list[Any], Any], Any]] = {
     "next": lambda held, x: np.sum(next(iter(held)) * x),
     "next of zip": lambda held, x: np.sum(next(zip(held, held, strict=True))[0] * x),
     "a slice": lambda held, x: sum(np.sum(w * x) for w in held[1:]),
-    "slices joined": lambda held, x: sum(np.sum(w * x) for w in [held[0]] + held[1:]),  # noqa: RUF005
+    "slices joined": lambda held, x: sum(np.sum(w * x) for w in [held[0]] + held[1:]),
     "zip of slices": lambda held, x: sum(np.sum(v * w * x) for v, w in zip(held, held[1:] + held[:1], strict=True)),
 }
 

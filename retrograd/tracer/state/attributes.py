@@ -55,9 +55,14 @@ def _of_module(reader: StateReader, module: ModuleType, name: str, value: Any) -
     elif name not in names:
         reader.meet(names.get("__getattr__"))
         return reader.seen(value)
+    global_variable(reader, names, name)
+    return reader.adopt(value, names, name)
+
+
+def global_variable(reader: StateReader, names: dict[str, Any], name: str) -> None:
+    """Take note of what a module has under a name, if anything."""
     reader.root(names)
     reader.note(names, "global", name, names.get(name, MISSING))
-    return reader.adopt(value, names, name)
 
 
 def _of_inside(reader: StateReader, obj: Any, name: str, value: Any) -> Any:
@@ -114,12 +119,12 @@ def _of_instance(reader: StateReader, obj: Any, name: str, value: Any) -> None:
 def lacks(reader: StateReader, obj: Any, name: str) -> None:
     """Take note that an object, or its class, has no such attribute."""
     if isinstance(obj, ModuleType):
-        reader.root(vars(obj))
-        reader.note(vars(obj), "global", name, vars(obj).get(name, MISSING))
+        global_variable(reader, vars(obj), name)
     elif type(obj) not in PLAIN and not isinstance(obj, (Tracer, Finished)):
-        place = obj if reader.sees(obj) else type(obj)
-        if reader.sees(place) and not hasattr(place, name):
-            reader.note(place, "has", name, False)
+        if reader.sees(obj):
+            reader.note(obj, "has", name, False)
+        elif reader.sees(type(obj)) and not hasattr(type(obj), name):
+            reader.note(type(obj), "has", name, False)
 
 
 def over(reader: StateReader, given: Any, name: str) -> None:

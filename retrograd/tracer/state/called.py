@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from ...where import user_frame
 from ..array import Tracer
 from ..interception import StandIn
 from ..trace import CURRENT
@@ -20,7 +21,7 @@ from .attributes import SLOTS, attribute, lacks, static_member
 from .caches import Key, asked, question_of
 from .classes import BUILTIN, CONTAINERS, PLAIN
 from .libraries import is_library
-from .operated import answers_unseen, truth
+from .operated import answers_unseen, elements, truth
 from .reader import HIDDEN, StateReader
 from .reads import MISSING
 
@@ -66,8 +67,7 @@ def call(reader: StateReader, f: Any, args: Any, names: tuple[str, ...] = ()) ->
             if type(x) not in PLAIN and type(x) is not Tracer:
                 _handed_over(reader, x, shallow)
                 if f is dict and isinstance(x, (list, tuple)):
-                    for pair in x:
-                        reader.tree(pair)
+                    reader.tree(x)  # its pairs
     return question is None and f is not os.getenv
 
 
@@ -101,8 +101,7 @@ def _ask(reader: StateReader, cache: Any, key: Key) -> None:
 def _hands_over(reader: StateReader, f: Any, args: Any) -> bool:
     """Take note of what a call reads of the callable; whether the arguments go to code that is not followed."""
     if _is_unrepeatable(f):
-        reader.root(f)
-        reader.note(f, "never", None, None)
+        reader.unchecked(f)
     if isinstance(f, weakref.ref):
         if reader.sees(f):
             reader.target(f)
@@ -127,8 +126,7 @@ def _handed_over(reader: StateReader, x: Any, shallow: bool) -> None:
     if callable(x):
         reader.meet(x)
         if (question := question_of(x, ())) is not None:  # of which the arguments are not seen
-            reader.root(question[0])
-            reader.note(question[0], "never", None, None)
+            reader.unchecked(question[0])
         reader.identity(x)
         if isinstance(x, BUILTIN):
             reader.whole(x.__self__)
@@ -139,10 +137,8 @@ def _handed_over(reader: StateReader, x: Any, shallow: bool) -> None:
     elif not shallow:
         reader.whole(x)
         reader.identity(x)
-    elif isinstance(x, CONTAINERS):
-        reader.contents(x)
-    elif answers_unseen(reader, x):
-        reader.whole(x)
+    else:
+        elements(reader, x)
 
 
 def _taken_from(reader: StateReader, iterator: Any) -> None:
@@ -160,7 +156,7 @@ def _taken_from(reader: StateReader, iterator: Any) -> None:
 def _reads_unseen(f: MethodType) -> bool:
     """Whether a method of an object of a library, or one that a class of the user's inherits from it."""
     inherited = isinstance(f.__func__, FunctionType) and is_library(f.__func__)
-    return is_library(type(f.__self__)) or (inherited and f.__func__.__module__.partition(".")[0] != "retrograd")
+    return is_library(type(f.__self__)) or (inherited and not _is_ours(f.__func__))
 
 
 def _runs_observed(f: Any) -> bool:
@@ -181,8 +177,8 @@ def _call_of_builtin(reader: StateReader, f: Any, args: Any) -> bool:
         elif f in OF_CLASS and args and reader.sees(args[0]) and not is_library(type(args[0])):
             reader.note(args[0], "attr", "__class__", type(args[0]))
         return False
-    if f is globals:
-        reader.root(_names_of_user())
+    if f is globals and (frame := user_frame(sys._getframe())) is not None:
+        reader.root(frame.f_globals)
     if f is len or f is vars or f is getattr:
         if args:
             _question(reader, f, args)
@@ -191,8 +187,7 @@ def _call_of_builtin(reader: StateReader, f: Any, args: Any) -> bool:
         return True
     if isinstance(owner, type):
         if issubclass(owner, date) and name in CLOCKS:
-            reader.root(f)
-            reader.note(f, "never", None, None)
+            reader.unchecked(f)
     elif isinstance(owner, contextvars.ContextVar):
         reader.root(owner)
         reader.note(owner, "context", None, owner.get(MISSING))
@@ -233,7 +228,7 @@ def _question(reader: StateReader, f: Any, args: Any) -> None:
     """``len``, ``vars`` and ``getattr`` of an object from outside read one thing of it."""
     obj = args[0]
     if not reader.sees(obj):
-        if f is getattr and len(args) == 3 and static_member(type(obj), args[1]) is MISSING:
+        if f is getattr and len(args) == 3 and type(args[1]) is str:
             lacks(reader, obj, args[1])
     elif f is len:
         if isinstance(obj, CONTAINERS):
@@ -254,14 +249,6 @@ def _question(reader: StateReader, f: Any, args: Any) -> None:
                 attribute(reader, obj, args[1], value)
 
 
-def _names_of_user() -> dict[str, Any]:
-    """The globals of the user's code that runs."""
-    frame = sys._getframe()
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "retrograd":
-        frame = frame.f_back
-    return frame.f_globals
-
-
 def _is_followed(f: Any) -> bool:
     """Whether what a call runs is observed, or ours."""
     if type(f) is MethodType:
@@ -278,8 +265,8 @@ def _takes_trees(f: Any) -> bool:
     return _is_ours(type(f)) or (isinstance(f, FunctionType) and is_library(f))
 
 
-def _is_ours(cls: type) -> bool:
-    return cls.__module__.partition(".")[0] == "retrograd"
+def _is_ours(x: Any) -> bool:
+    return str(x.__module__).partition(".")[0] == "retrograd"
 
 
 def _hashable(f: Any) -> bool:

@@ -292,7 +292,7 @@ def _operator(i: Instr) -> str | None:
         return OPERATORS[i.name]
     if i.name == "COMPARE_OP":
         return "equated" if which.startswith(("EQ", "NE")) else "ordered"
-    if i.name != "BINARY_OP" or which == "SUBSCR":
+    if i.name != "BINARY_OP" or _is_subscript(i):
         return None
     return "augmented" if which.startswith("INPLACE") else "operated"
 

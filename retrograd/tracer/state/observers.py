@@ -32,7 +32,7 @@ from .iterated import Spread, iterated, unpacked, yielded
 from .libraries import is_library
 from .observer import Observer, observer
 from .operated import answers_unseen, augmented, compared, equated, formatted, operated, ordered, sliced, sought, truth
-from .raised import Missed
+from .raised import Missed, module_by_name
 from .reader import StateReader
 from .reads import MISSING
 from .stand_ins import STAND_INS
@@ -276,8 +276,7 @@ class Imported(Observer):
     __slots__ = ()
 
     def active(self, reader: StateReader, given: Any) -> Any:
-        reader.root(sys.modules)
-        reader.note(sys.modules, "get", self.name, sys.modules.get(self.name, MISSING))
+        module_by_name(reader, self.name)
         return result(reader, given)
 
 

@@ -43,10 +43,8 @@ class Operated(OfNumbers):
             _read_deeply(reader, b)
             return given
         for x in given:
-            if isinstance(x, CONTAINERS):
-                reader.contents(x)
-            elif Tracer not in (type(a), type(b)) and answers_unseen(reader, x):
-                reader.whole(x)
+            if isinstance(x, CONTAINERS) or Tracer not in (type(a), type(b)):
+                elements(reader, x)
         return given
 
 
@@ -86,7 +84,7 @@ def compared(reader: StateReader, given: Any) -> Any:
     return given
 
 
-class Equated(Ordered):
+class Equated(OfNumbers):
     """The operands of ``==`` and ``!=``: of some objects it may matter which ones they are."""
 
     __slots__ = ()
@@ -112,9 +110,9 @@ def sought(reader: StateReader, given: Any) -> Any:
     elif reader.sees(x) and isinstance(x, (dict, set, frozenset)) and _is_plain(key):
         reader.note(x, "in", key, key in x)
     else:
-        elements = reader.contents(x) if reader.sees(x) else x
+        found = reader.contents(x) if reader.sees(x) else x
         if type(key) not in NUMBERS and not isinstance(x, (dict, set, frozenset)):
-            for element in filter(reader.sees, elements):
+            for element in filter(reader.sees, found):
                 _read_deeply(reader, element, reader.identity)
     return given
 
@@ -170,6 +168,14 @@ def _read_deeply(reader: StateReader, x: Any, also: Callable[[Any], None] = lamb
             todo += found if inside < MANY else filter(reader.sees, found)
         elif isinstance(x, np.ndarray) or answers_unseen(reader, x):
             reader.whole(x)
+
+
+def elements(reader: StateReader, x: Any) -> None:
+    """Take note of what a container holds; all of an object of a library."""
+    if isinstance(x, CONTAINERS):
+        reader.contents(x)
+    elif answers_unseen(reader, x):
+        reader.whole(x)
 
 
 def _is_plain(key: Any) -> bool:

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
-from .attributes import lacks
-from .classes import CONTAINERS
+from .attributes import global_variable, lacks
 from .observer import Observer
-from .operated import answers_unseen
+from .operated import elements
 from .reader import StateReader
 from .reads import KEY, MISSING, OF
 
@@ -26,11 +25,9 @@ class Missed(Observer):
         if isinstance(given, AttributeError) and given.name is not None:
             lacks(reader, given.obj, given.name)
         elif isinstance(given, ImportError) and given.name:
-            module = sys.modules.get(given.name, MISSING)
-            reader.root(sys.modules)
-            reader.note(sys.modules, "get", given.name, module)
-            if module is not MISSING:  # it has no such name
-                reader.note(sys.modules, "never", None, None)
+            module_by_name(reader, given.name)
+            if given.name in sys.modules:  # it lacks what was imported from it
+                reader.unchecked(sys.modules)
         frames = [*_frames(given)]
         if isinstance(given, NameError) and given.name is not None and frames:
             _name(reader, frames[-1], given.name)
@@ -38,6 +35,12 @@ class Missed(Observer):
             if OF in frame.f_code.co_varnames:
                 _item(reader, frame)
         return given
+
+
+def module_by_name(reader: StateReader, name: str) -> None:
+    """Take note of which module an import finds, if any."""
+    reader.root(sys.modules)
+    reader.note(sys.modules, "get", name, sys.modules.get(name, MISSING))
 
 
 def _frames(exception: BaseException) -> Iterator[FrameType]:
@@ -50,13 +53,11 @@ def _frames(exception: BaseException) -> Iterator[FrameType]:
 
 def _name(reader: StateReader, frame: FrameType, name: str) -> None:
     """Take note of a global that is missing; the variable of an enclosing function cannot be asked again."""
-    names, code = frame.f_globals, frame.f_code
+    code = frame.f_code
     if name in code.co_freevars:
-        reader.root(code)
-        reader.note(code, "never", None, None)
+        reader.unchecked(code)
     elif name not in (*code.co_varnames, *code.co_cellvars):
-        reader.root(names)
-        reader.note(names, "global", name, names.get(name, MISSING))
+        global_variable(reader, frame.f_globals, name)
 
 
 def _item(reader: StateReader, frame: FrameType) -> None:
@@ -69,7 +70,5 @@ def _item(reader: StateReader, frame: FrameType) -> None:
         return
     if isinstance(x, dict):
         reader.note(x, "get", key, dict.get(x, key, MISSING))
-    elif isinstance(x, CONTAINERS):
-        reader.contents(x)
-    elif answers_unseen(reader, x):
-        reader.whole(x)
+    else:
+        elements(reader, x)

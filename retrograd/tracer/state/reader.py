@@ -14,14 +14,7 @@ import random
 import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from types import (
-    CellType,
-    FunctionType,
-    MappingProxyType,
-    MemberDescriptorType,
-    MethodType,
-    ModuleType,
-)
+from types import CellType, FunctionType, MappingProxyType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -134,6 +127,11 @@ class StateReader(Followed):
                 for reader in self.levels(read.place):
                     reader.reads.setdefault((id(read.place), read.kind, read.key), read)
 
+    def unchecked(self, place: Any) -> None:
+        """Take note of a read that cannot be checked: each call is traced."""
+        self.root(place)
+        self.note(place, "never", None, None)
+
     def identity(self, x: Any) -> None:
         """Take note that it matters which object this is."""
         if type(x) not in PLAIN and self.sees(x):
@@ -152,7 +150,9 @@ class StateReader(Followed):
     def changed(self, x: Any) -> None:
         """Take note that a container was written into: what is read of it from now on differs at the next call."""
         if self.sees(x):
-            self.written |= {id(x), id(x.data) if isinstance(x, AROUND) else id(x)}
+            self.written.add(id(x))
+            if isinstance(x, AROUND):
+                self.written.add(id(x.data))
 
     def own(self, cell: CellType) -> None:
         """A cell of a frame that runs in this recording: it is no state from outside."""

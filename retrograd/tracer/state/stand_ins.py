@@ -22,10 +22,10 @@ def has_attribute(x: Any, name: str) -> bool:
         return hasattr(x.shadow, name)
     found = hasattr(x, name)
     reader = READER.get()
-    if reader is not None and not found:
-        lacks(reader, x, name)
-    elif reader is not None and reader.sees(x):
+    if reader is not None and reader.sees(x):
         reader.note(x, "has", name, found)
+    elif reader is not None and not found:
+        lacks(reader, x, name)
     return found
 
 
