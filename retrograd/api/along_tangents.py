@@ -163,7 +163,7 @@ class Linearization(Transform):
     def derive(self, function: Callable[..., Any], recorded: Recorded, call: Call) -> Derived:
         chosen = chosen_of(function, call, self.argnums)
         active = [*chosen.active, *(False for _ in recorded.captures)]
-        lin = linearize_graph(before_derivatives(recorded.graph, self.settings()), active, nan_safe=config.nan_safe)
+        lin = linearize_graph(before_derivatives(recorded.graph, config.now()), active, nan_safe=config.nan_safe)
         results, avals = results_of(recorded), recorded.graph.out_avals
 
         def assemble(found: Sequence[Any], run: Run) -> Any:

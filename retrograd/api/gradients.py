@@ -61,7 +61,7 @@ class Gradient(Transform):
         graph = seen.graph
         if self.memory is not None:  # this budget holds, and none of a derivative inside
             graph = TRANSFORMS.without_turn(graph)
-        simple = before_derivatives(graph, self.settings())
+        simple = before_derivatives(graph, config.now())
         lin = linearize(simple, active, nan_safe=config.nan_safe)
         if not lin.out_active[0] and (any(active) or self.fns == "pairs"):  # a function may capture nothing
             output = f"the output of {self.describe(function)}"

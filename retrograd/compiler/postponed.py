@@ -91,13 +91,13 @@ def derived(transform: Any, function: Callable[..., Any], recorded: Recorded, ca
     if tape is not None and outermost and (_POSTPONES.get() or decides_often(graph)) and tapeable(graph):
         found = tape(transform, function, recorded, call)
     if found is not None and found.tape.depends:
-        make = partial(_for_its_target, transform, function, recorded, _without_values(call))
+        make = partial(_later, transform, function, recorded, _without_values(call))
         return Postponed(*found, form_of(recorded), make)
-    return _for_its_target(transform, function, recorded, call)
+    return transform.derive(function, recorded, call)  # type: ignore[no-any-return]  # by its own declaration
 
 
-def _for_its_target(transform: Any, function: Callable[..., Any], recorded: Recorded, call: Call) -> Derived:
-    """The derivative, for the target of the transform."""
+def _later(transform: Any, function: Callable[..., Any], recorded: Recorded, call: Call) -> Derived:
+    """The derivative after the trace has ended, for the target of the transform."""
     with config(backend=transform.settings().backend):
         made: Derived = transform.derive(function, recorded, call)
     return made

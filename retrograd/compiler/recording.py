@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
-from ..tracer.around import kept
 from ..tracer.record import Recorded, record
 from ..tracer.trace import CURRENT
 from ..tracer.tree import Spec, unflatten
@@ -15,13 +13,9 @@ from .garbage import unhurried
 from .settings import config
 from .signature import Call, name_of
 
-FOR_C: ContextVar[bool] = ContextVar("retrograd_for_c", default=False)  # whether C will run what it can
-kept(FOR_C)
 
-
-def record_call(function: Callable[..., Any], call: Call, examples: Sequence[Any], native: bool) -> Recorded:
-    """Run a function on traced values that stand for the arguments of a call; ``native`` says whether C will run it."""
-    FOR_C.set(native)
+def record_call(function: Callable[..., Any], call: Call, examples: Sequence[Any]) -> Recorded:
+    """Run a function on traced values that stand for the arguments of a call."""
     with unhurried:
         return record(
             partial(call.applied, function),

@@ -17,7 +17,7 @@ from ..tracer.around import kept
 from ..tracer.record import Recorded
 from ..tracer.trace import Capture
 from .garbage import paused
-from .recording import FOR_C
+from .settings import config
 
 UNROLLED = 1300  # operations up to which loops of formulas stay unrolled: LU of 64 rows has 1,198, and is faster so
 UNROLLED_IN_C = 150  # ... in C, whose compiler takes a second for so many
@@ -31,7 +31,7 @@ kept(_FROM)
 @TRANSFORMS.register("rolled")
 def rolled(recorded: Recorded, concrete: bool) -> Recorded:
     """The recording with its loops folded, if it is long; ``concrete`` says whether it is that of one path."""
-    native, fewest = FOR_C.get(), max(LONG, _FROM.get()) if concrete else LONG
+    native, fewest = config.backend == "native", max(LONG, _FROM.get()) if concrete else LONG
     if len(recorded.graph.nodes) < fewest:
         return recorded
     with paused:

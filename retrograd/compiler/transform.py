@@ -13,6 +13,7 @@ from ..ir.primitive import TRANSFORMS
 from ..passes.inline import inline_into
 from ..tracer.around import whole
 from ..tracer.record import Place, Recorded
+from ..tracer.trace import CURRENT
 from .compilation import Derived
 from .garbage import paused
 from .recording import form_of, record_call, results_of
@@ -79,14 +80,13 @@ class Transform:
     @whole
     def record(self, function: Callable[..., Any], call: Call) -> tuple[Recorded, Derived]:
         """A call recorded, and what the transform makes of it."""
-        if self.nan_safe and not config.nan_safe:
-            with config(nan_safe=True):
-                return self.record(function, call)
-        self.check(function, call)
-        with self.recording(call):
-            recorded = record_call(function, call, self.examples(call), self.settings().backend == "native")
-        with paused:
-            return recorded, TRANSFORMS.derived(self, function, recorded, call)
+        backend = self.settings().backend if CURRENT.get() is None else config.backend  # the outermost one decides
+        with config(nan_safe=self.nan_safe or config.nan_safe, backend=backend):
+            self.check(function, call)
+            with self.recording(call):
+                recorded = record_call(function, call, self.examples(call))
+            with paused:
+                return recorded, TRANSFORMS.derived(self, function, recorded, call)
 
     def derive(self, function: Callable[..., Any], recorded: Recorded, call: Call) -> Derived:
         """The transform itself, on graphs."""

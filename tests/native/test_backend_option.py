@@ -135,6 +135,33 @@ def test_within_another_trace_the_outer_function_decides() -> None:
     assert outer.at(X).executable.target.name == "native"
 
 
+def four_gates(h: Any, w: Any) -> Any:
+    def step(_: Any, h: Any) -> Any:
+        gates = h @ np.concatenate([w, w.T, -w, w @ w], axis=1)
+        n = h.shape[1]
+        a, b, c, d = (1.0 / (1.0 + np.exp(-gates[:, k * n : (k + 1) * n])) for k in range(4))
+        return a * h + b * c - 0.5 * d
+
+    return np.sum(rg.fori_loop(100, step, h) ** 2)
+
+
+def kept(made: Any) -> int:
+    """How many values a gradient keeps in each step of its loop."""
+    return int(made.source.count(".append("))
+
+
+def test_a_gradient_within_a_function_is_made_for_the_target_of_that() -> None:
+    rng = np.random.default_rng(3)
+    h, w = rng.standard_normal((20, 6)), rng.standard_normal((6, 6))
+    inner = rg.grad(four_gates)
+    made = rg.jit(inner, backend="native")
+    in_c, for_numpy = kept(rg.grad(four_gates, backend="native").at(h, w)), kept(inner.at(h, w))
+    assert in_c > for_numpy  # C keeps the exponentials of gates
+    assert kept(made.at(h, w)) == in_c
+    assert kept(rg.jit(inner).at(h, w)) == for_numpy  # the trace for C is not that for NumPy
+    values.assert_close([made(h, w)], [inner(h, w)], 1e-12)
+
+
 def test_copies_and_pickles_keep_the_option() -> None:
     made = rg.grad(wave, backend="native")
     for other in (copy.deepcopy(made), pickle.loads(pickle.dumps(made))):
