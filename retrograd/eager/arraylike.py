@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import TracerConversionError, UnsupportedError
+from ..errors import ShapeError, TracerConversionError, UnsupportedError
 from ..tracer.operators import COMPARISONS
 from ..tracer.untraced import MUTATORS
 from .operations import ArrayLike
@@ -24,6 +24,9 @@ BINARY: dict[str, Callable[..., Any]] = {
     "and": np.bitwise_and,
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,
+    "lshift": np.left_shift,
+    "rshift": np.right_shift,
+    "divmod": np.divmod,
     "pow": operator.pow,
 }
 UNARY: dict[str, Callable[..., Any]] = {"neg": np.negative, "pos": np.positive, "abs": np.abs, "invert": np.invert}
@@ -39,6 +42,10 @@ METHODS: tuple[Callable[..., Any], ...] = (
     np.all,
     np.argmax,
     np.argmin,
+    np.argpartition,
+    np.choose,
+    np.conjugate,
+    np.searchsorted,
     np.cumsum,
     np.cumprod,
     np.argsort,
@@ -50,10 +57,11 @@ METHODS: tuple[Callable[..., Any], ...] = (
     np.repeat,
     np.diagonal,
     np.trace,
-    np.clip,
     np.round,
     np.copy,
 )
+WRITING = ("__delitem__", "fill", "partition", "put", "resize", "setfield", "sort")  # methods that change an array
+PLACES = (np.argwhere, np.flatnonzero, np.nonzero)  # their results are plain, since their shapes depend on data
 
 
 def _astype(x: Any, dtype: Any) -> Any:
@@ -91,12 +99,58 @@ class Eager(ArrayLike):
     def T(self) -> Any:  # noqa: N802 - NumPy's name
         return self.apply(np.transpose, (self,), {})
 
-    def item(self) -> Any:
-        """The one element as a Python number, which has no derivative."""
-        return self.data.item()
+    @property
+    def mT(self) -> Any:  # noqa: N802 - NumPy's name
+        if self.ndim < 2:
+            raise ShapeError(
+                f"mT is asked of an array of shape {self.shape}, which holds no matrices",
+                remedy="use an array with two dimensions or more",
+            )
+        return self.apply(np.matrix_transpose, (self,), {})
 
-    def reshape(self, *shape: Any) -> Any:
-        return self.apply(np.reshape, (self, shape[0] if len(shape) == 1 else shape), {})
+    @property
+    def real(self) -> Any:
+        return self.apply(np.real, (self,), {})
+
+    @property
+    def imag(self) -> Any:
+        return self.apply(np.imag, (self,), {})
+
+    @property
+    def flat(self) -> Any:
+        """The elements in order, as an array of one dimension."""
+        return self.flatten()
+
+    @property
+    def itemsize(self) -> int:
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.itemsize
+
+    def item(self, *at: Any) -> Any:
+        """The one element, or the one at an index, as a Python number, which has no derivative."""
+        return self.data.item(*at)
+
+    def tolist(self) -> Any:
+        """The elements as nested lists of Python numbers, which have no derivative."""
+        return self.data.tolist()
+
+    def nonzero(self) -> tuple[np.ndarray[Any, Any], ...]:
+        """The places of elements that are not zero, as plain arrays."""
+        return np.nonzero(self.data)
+
+    def clip(self, min: Any = None, max: Any = None, **options: Any) -> Any:
+        return self.apply(np.clip, (self, min, max), options)
+
+    def compress(self, condition: Any, axis: int | None = None, out: Any = None) -> Any:
+        if out is not None:
+            raise _immutable()
+        return self.apply(np.compress, (condition, self, axis), {})
+
+    def reshape(self, *shape: Any, order: Any = "C", copy: bool | None = None) -> Any:
+        return self.apply(np.reshape, (self, shape[0] if len(shape) == 1 else shape), _other("C", order))
 
     def transpose(self, *axes: Any) -> Any:
         if not axes or axes == (None,):
@@ -104,11 +158,16 @@ class Eager(ArrayLike):
         order = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
         return self.apply(np.transpose, (self, order), {})
 
-    def flatten(self) -> Any:
-        return self.apply(np.ravel, (self,), {})
+    def flatten(self, order: Any = "C") -> Any:
+        return self.apply(np.ravel, (self,), _other("C", order))
 
-    def astype(self, dtype: Any) -> Any:
-        return self.apply(_astype, (self, np.dtype(dtype)), {})
+    def astype(
+        self, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True
+    ) -> Any:
+        wanted = np.dtype(dtype)
+        if not np.can_cast(self.dtype, wanted, casting):
+            raise TypeError(f"cannot cast a {type(self).__name__} of {self.dtype} to {wanted} by casting={casting!r}")
+        return self.apply(_astype, (self, wanted), {})
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         if method == "at" or options.get("out") is not None:
@@ -120,6 +179,8 @@ class Eager(ArrayLike):
     ) -> Any:
         if function in MUTATORS or kwargs.get("out") is not None:
             raise _immutable()
+        if function in PLACES:
+            return function(*(x.data if isinstance(x, Eager) else x for x in args), **kwargs)
         return self.apply(function, args, kwargs)
 
     def __getitem__(self, index: Any) -> Any:
@@ -133,6 +194,20 @@ class Eager(ArrayLike):
 
     def __iter__(self) -> Iterator[Any]:
         return (self[i] for i in range(len(self)))
+
+    def __contains__(self, item: Any) -> bool:
+        return bool(np.any(self.data == (item.data if isinstance(item, Eager) else item)))
+
+    def __format__(self, spec: str) -> str:
+        """A number as a number; an array takes no format but the empty one, as in NumPy."""
+        return super().__format__(spec) if isinstance(self.data, np.ndarray) else format(self.data, spec)
+
+    def __round__(self, digits: int | None = None) -> Any:
+        if isinstance(self.data, np.ndarray) or self.dtype.kind == "c":
+            raise TypeError(f"a {type(self).__name__} of {self.dtype}{list(self.shape)} has no __round__: use np.round")
+        if digits is not None:
+            return self.apply(np.round, (self, digits), {})
+        return round(self._convert() if self.dtype.kind == "f" else self.data)
 
     def __bool__(self) -> bool:
         return bool(self.data)
@@ -202,6 +277,15 @@ def _in_place(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def _other(usual: Any, order: Any) -> dict[str, Any]:
+    """The option ``order``, where it is not the usual one."""
+    return {} if order == usual else {"order": order}
+
+
+def _writing(self: Eager, *_: Any, **__: Any) -> Any:
+    raise _immutable()
+
+
 def _of_one(function: Callable[..., Any]) -> Callable[..., Any]:
     return lambda self: self.apply(function, (self,), {})
 
@@ -217,9 +301,10 @@ def install() -> None:
     """Give Eager its operators and methods."""
     methods = {f"__{name}__": _operator(function) for name, function in {**BINARY, **COMPARISONS}.items()}
     methods |= {f"__r{name}__": _reflected(function) for name, function in BINARY.items()}
-    methods |= {f"__i{name}__": _in_place(function) for name, function in BINARY.items()}
+    methods |= {f"__i{name}__": _in_place(function) for name, function in BINARY.items() if name != "divmod"}
     methods |= {f"__{name}__": _of_one(function) for name, function in UNARY.items()}
     methods |= {f.__name__.removeprefix("a") if f in (np.amax, np.amin) else f.__name__: _method(f) for f in METHODS}
+    methods |= {"conj": methods["conjugate"], **dict.fromkeys(WRITING, _writing)}
     for name, method in methods.items():
         setattr(Eager, name, method)
 

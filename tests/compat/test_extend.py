@@ -12,6 +12,7 @@ from retrograd.compat.autograd.numpy.numpy_vjps import unbroadcast_f
 from retrograd.compat.autograd import deriv, elementwise_grad, grad, hessian, jacobian, make_jvp, make_vjp
 from retrograd.compat.autograd.extend import (
     Box,
+    SparseObject,
     def_linear,
     defjvp,
     defjvp_argnum,
@@ -21,6 +22,7 @@ from retrograd.compat.autograd.extend import (
     defvjp_argnums,
     notrace_primitive,
     primitive,
+    vspace,
 )
 from retrograd.errors import NonDifferentiableError, OptionError
 
@@ -269,3 +271,28 @@ def test_rules_are_for_primitives():
         defjvp(primitive(np.sin), "other")
     assert primitive(twice_sine()) is not None
     assert not isinstance(X, Box)
+
+
+@pytest.mark.parametrize("traced", [True, False])
+def test_a_rule_may_return_a_sparse_object(traced):
+    at = np.array([0, 2, 0])
+
+    @primitive
+    def picked(x, at):
+        return x[at]
+
+    def pull_of(ans, x, at):
+        def pull(g):
+            def added(v):
+                np.add.at(v, at, g if traced else np.array([float(str(float(part))) for part in g]))
+                return v
+
+            return SparseObject(vspace(x), added)
+
+        return pull
+
+    defvjp(picked, pull_of, None)
+    slope = grad(lambda x: np.sum(picked(x, at) ** 2) + np.sum(x))
+    np.testing.assert_allclose(slope(X), 2 * X * [2.0, 0.0, 1.0] + 1.0)
+    if traced:
+        np.testing.assert_allclose(jacobian(lambda x: picked(x, at) ** 2)(X), 2 * X[at, None] * np.eye(3)[at])

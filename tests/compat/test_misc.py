@@ -16,8 +16,18 @@ from retrograd.compat.autograd.misc.fixed_points import fixed_point
 from retrograd.compat.autograd.misc.flatten import flatten_func
 from retrograd.compat.autograd.misc.optimizers import adam, rmsprop, sgd
 from retrograd.compat.autograd.scipy.signal import convolve
-from retrograd.compat.autograd.test_util import check_grads, combo_check
-from retrograd.compat.autograd.wrap_util import unary_to_nary
+from retrograd.compat.autograd.test_util import (
+    check_equivalent,
+    check_grads,
+    check_jvp,
+    check_vjp,
+    combo_check,
+    make_numerical_jvp,
+    scalar_close,
+)
+from retrograd.compat.autograd.util import func, quick_grad_check, subval, subvals, toposort
+from retrograd.compat.autograd.wrap_util import get_doc, get_name, unary_to_nary, wrap_nary_f, wraps
+from retrograd.eager import Tensor
 from retrograd.errors import (
     GradientCheckError,
     IndependentOutputWarning,
@@ -241,6 +251,56 @@ def test_checks():
         check_grads(wrong, order=1)(0.5)
     with pytest.raises(OptionError):
         check_grads(np.sin, modes=["backwards"])(0.0)
+
+
+def test_parts_of_checks():
+    for check in (check_vjp, check_jvp):
+        check(lambda p: p["x"] ** 2 * np.sin(p["y"]), {"x": np.ones(2), "y": 3.0})
+    wrong = primitive(np.sin)
+    defvjp(wrong, lambda ans, x: lambda g: g)
+    for check in (check_vjp, check_jvp):
+        with pytest.raises(GradientCheckError):
+            check(wrong, 0.5)
+    check_equivalent({"a": [1.0, np.ones(2)]}, {"a": [1.0 + 1e-9, np.ones(2)]})
+    for other in ([1.0, np.ones(3)], (1.0, np.ones(2)), [1.0, np.zeros(2)], [1.0, 1j * np.ones(2)]):
+        with pytest.raises(AssertionError):
+            check_equivalent([1.0, np.ones(2)], other)
+    assert [scalar_close(1.0, b) for b in (1.0, 1 + 1e-7, 1 + 1e-5, -1.0)] == [True, True, False, False]
+    assert scalar_close(0.0, 0.0)
+    assert scalar_close(1e8, 1e8 + 1.0)
+
+
+def test_numerical_derivatives_of_trees():
+    jvp = make_numerical_jvp(lambda p: [p["x"] ** 2, 1j * p["x"] * p["y"]], {"x": np.array([1.0, 2.0]), "y": 3.0})
+    squares, products = jvp({"x": np.array([1.0, 10.0]), "y": 1.0})
+    np.testing.assert_allclose(squares, [2.0, 40.0], rtol=1e-8)
+    np.testing.assert_allclose(products, [4.0j, 32.0j], rtol=1e-8)
+
+
+def test_small_functions():
+    assert subvals([1, 2, 3], [(0, "a"), (-1, "c")]) == ("a", 2, "c")
+    assert subval((1, 2), 1, 5) == (1, 5)
+    assert func(np.sin) is np.sin
+    x = Tensor(1.0, requires_grad=True)
+    y = x * x
+    walked = list(toposort((y + y * x).grad_fn, lambda node: [n for n, _ in node.next_functions if n]))
+    assert [node.name for node in walked] == ["add", "multiply", "multiply", "AccumulateGrad"]
+    with pytest.warns(DeprecationWarning, match="check_grads"):
+        quick_grad_check(lambda x, k, s=1.0: s * np.sum(x**k), np.ones(2), (3,), {"s": 2.0}, verbose=False, eps=1e-5)
+    wrong = primitive(np.sin)
+    defvjp(wrong, lambda ans, x: lambda g: g)
+    with pytest.warns(DeprecationWarning, match="check_grads"), pytest.raises(GradientCheckError):
+        quick_grad_check(wrong, 0.5)
+
+
+def test_names_of_operators():
+    @wraps(np.sin, "{op}_of_{fun}", "{op}: {doc}", op="slope")
+    def slope(x):
+        return x
+
+    assert (slope.__name__, slope.__doc__[:10]) == ("slope_of_sin", "slope: sin")
+    assert wrap_nary_f(np.sin, grad, [0, 1])(lambda x: x).__name__ == "grad_of_sin_wrt_argnum_(0, 1)"
+    assert (get_name(3), get_doc(test_names_of_operators)) == ("[unknown name]", "")
 
 
 def test_operators_of_the_users_own():

@@ -52,6 +52,14 @@ def test_the_modules_are_the_real_ones():
     assert not {"numpy_boxes", "numpy_vjps"} & set(dir(np))
 
 
+def test_names_at_the_top():
+    assert (ag.tuple, ag.list, ag.dict, ag.isinstance, ag.type) == (tuple, list, dict, isinstance, type)
+    assert ag.builtins.tuple is tuple
+    assert ag.util.subvals is ag.wrap_util.subvals is ag.tracer.subvals
+    assert ag.core.getval is getval
+    assert ag.core.toposort is ag.tracer.toposort is ag.util.toposort
+
+
 def test_a_module_that_is_not_there_is_named():
     with pytest.raises(ModuleNotFoundError, match=r"autograd\.numpy\.no_such"):
         __import__("retrograd.compat.autograd.numpy.no_such")
@@ -103,6 +111,8 @@ def test_install_and_nothing_before_it():
         from autograd.numpy.numpy_boxes import ArrayBox
         from autograd.numpy.numpy_vjps import unbroadcast_f
         from autograd.wrap_util import unary_to_nary
+        from autograd.util import subvals, toposort
+        from autograd.test_util import scalar_close, make_numerical_jvp
         import numpy, scipy.stats
         assert autograd is ours and np is numpy and norm is scipy.stats.norm and npr is numpy.random
         assert sys.modules["autograd.misc.flatten"] is sys.modules["retrograd.compat.autograd.misc.flatten"]

@@ -6,7 +6,8 @@ this package under the name ``autograd``.
 
 import numpy  # noqa: ICN001 - autograd's name for it
 
-from . import scipy
+from . import builtins, core, scipy, tracer, util, wrap_util
+from .builtins import dict, isinstance, list, tuple, type
 from .differential_operators import (
     checkpoint,
     deriv,
@@ -33,8 +34,11 @@ from .extend import primitive
 from .importing import install, prepare, uninstall
 
 __all__ = [
+    "builtins",
     "checkpoint",
+    "core",
     "deriv",
+    "dict",
     "elementwise_grad",
     "grad",
     "grad_and_aux",
@@ -44,7 +48,9 @@ __all__ = [
     "hessian_vector_product",
     "holomorphic_grad",
     "install",
+    "isinstance",
     "jacobian",
+    "list",
     "make_ggnvp",
     "make_hvp",
     "make_jvp",
@@ -55,9 +61,14 @@ __all__ = [
     "primitive",
     "scipy",
     "tensor_jacobian_product",
+    "tracer",
+    "tuple",
+    "type",
     "uninstall",
+    "util",
     "value_and_grad",
     "vector_jacobian_product",
+    "wrap_util",
 ]
 
 prepare()

@@ -7,6 +7,8 @@ from typing import Any
 
 from . import differential_operators as operators
 from .extend import (
+    Box,
+    SparseObject,
     VSpace,
     def_linear,
     defjvp,
@@ -15,10 +17,15 @@ from .extend import (
     defvjp,
     defvjp_argnum,
     defvjp_argnums,
+    primitive,
     vspace,
 )
+from .tracer import getval, isbox
+from .util import func, subval, toposort
 
 __all__ = [
+    "Box",
+    "SparseObject",
     "VSpace",
     "def_linear",
     "defjvp",
@@ -27,8 +34,14 @@ __all__ = [
     "defvjp",
     "defvjp_argnum",
     "defvjp_argnums",
+    "func",
+    "getval",
+    "isbox",
     "make_jvp",
     "make_vjp",
+    "primitive",
+    "subval",
+    "toposort",
     "vspace",
 ]
 

@@ -14,18 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from ...api.adjoints import jacobian as best_jacobian
 from ...api.along_tangents import Linearization
 from ...api.along_tangents import jvp as push_forward
 from ...api.at_a_point import Vjp
 from ...api.gradients import Gradient
 from ...api.gradients import grad as gradient
-from ...api.jacobians import jacfwd, jacrev
 from ...api.regions import checkpoint
 from ...api.restricted import restricted
 from ...errors import ArgnumsError
 from ...tracer.array import shadow_of
 from ...tracer.interception import INTERCEPTION
+from ...tracer.tree import flatten
 from ...where import warn
 from .compiled_operators import (
     Argnum,
@@ -39,6 +38,7 @@ from .compiled_operators import (
     positions,
     with_floats,
 )
+from .matrices_and_vectors import hessian_matrix, jacobian_matrix, paired, vector_like
 from .vspaces import vspace
 
 __all__ = [
@@ -85,7 +85,17 @@ def value_and_grad(fun: Function, argnum: Argnum = 0) -> Any:
 
 def grad_and_aux(fun: Function, argnum: Argnum = 0) -> Any:
     """The gradient of the first of two results, and the second result as it is."""
-    return Operator(fun, Gradient("grad_and_aux", argnums=chosen(argnum), has_aux=True))
+    return Operator(fun, GradientOf("grad_and_aux", argnums=chosen(argnum), has_aux=True, make=_pair))
+
+
+def _pair(fun: Function) -> Function:
+    """The function, with a tuple for a list of results."""
+
+    def pair(*args: Any, **kwargs: Any) -> Any:
+        found = INTERCEPTION.meaning(fun)(*args, **kwargs)
+        return tuple(found) if type(found) is list else found
+
+    return pair
 
 
 def grad_named(fun: Function, argname: str) -> Any:
@@ -102,7 +112,11 @@ def elementwise_grad(fun: Function, argnum: Argnum = 0) -> Any:
 
 
 def _summed(fun: Function) -> Function:
-    return lambda *args, **kwargs: np.sum(INTERCEPTION.meaning(fun)(*args, **kwargs))
+    def summed(*args: Any, **kwargs: Any) -> Any:
+        sums = [np.sum(x) for x in flatten(INTERCEPTION.meaning(fun)(*args, **kwargs))[0]]
+        return sum(sums[1:], sums[0]) if sums else 0.0
+
+    return summed
 
 
 def holomorphic_grad(fun: Function, argnum: Argnum = 0) -> Any:
@@ -142,7 +156,10 @@ def _along_ones(argnums: Chosen, fun: Function) -> Function:
 
 
 def jacobian(fun: Function, argnum: Argnum = 0) -> Any:
-    """The matrix of derivatives: the shape of the result, then that of the argument; by the cheaper mode.
+    """The matrix of derivatives: the shape of the result, then that of the argument.
+
+    By a complex argument each row is the gradient of an entry of the result, or of its real part. By real arguments
+    the cheaper mode is taken.
 
     >>> import numpy as np
     >>> from retrograd.compat.autograd import jacobian
@@ -150,26 +167,12 @@ def jacobian(fun: Function, argnum: Argnum = 0) -> Any:
     array([[3., 0., 1.],
            [0., 3., 2.]])
     """
-    return Operator(fun, Combined.of("jacobian", _matrix, chosen(argnum)))
-
-
-def _matrix(argnums: Chosen, fun: Function) -> Function:
-    def matrix(*args: Any, **kwargs: Any) -> Any:
-        return best_jacobian(fun, argnums)(*args, **kwargs)
-
-    return matrix
+    return Operator(fun, Combined.of("jacobian", jacobian_matrix, chosen(argnum)))
 
 
 def hessian(fun: Function, argnum: Argnum = 0) -> Any:
     """The Jacobian of the Jacobian, also of a function with several results."""
-    return Operator(fun, Combined.of("hessian", _second, chosen(argnum)))
-
-
-def _second(argnums: Chosen, fun: Function) -> Function:
-    def second(*args: Any, **kwargs: Any) -> Any:
-        return jacfwd(jacrev(fun, argnums), argnums)(*args, **kwargs)
-
-    return second
+    return Operator(fun, Combined.of("hessian", hessian_matrix, chosen(argnum)))
 
 
 def make_vjp(fun: Function, argnum: Argnum = 0) -> Any:
@@ -186,7 +189,12 @@ def make_vjp(fun: Function, argnum: Argnum = 0) -> Any:
 
     def at(*args: Any, **kwargs: Any) -> tuple[Callable[[Any], Any], Any]:
         value, pullback = compiled(*args, **kwargs)
-        return (pullback if isinstance(argnums, tuple) else lambda ct: pullback(ct)[0]), value
+
+        def pull(ct: Any) -> Any:
+            cts = pullback(vector_like(value, ct))
+            return cts if isinstance(argnums, tuple) else cts[0]
+
+        return pull, value
 
     return label(at, "make_vjp", fun, argnums)
 
@@ -204,7 +212,12 @@ def make_jvp(fun: Function, argnum: Argnum = 0) -> Any:
 
     def at(*args: Any, **kwargs: Any) -> Callable[[Any], tuple[Any, Any]]:
         value, linear = compiled(*args, **kwargs)
-        return lambda v: (value, linear(*v) if isinstance(argnums, tuple) else linear(v))
+
+        def push(v: Any) -> tuple[Any, Any]:
+            along = tuple(v) if isinstance(argnums, tuple) else (v,)
+            return value, linear(*vector_like(tuple(args[k] for k in positions(argnums)), along))
+
+        return push
 
     return label(at, "make_jvp", fun, argnums)
 
@@ -225,7 +238,7 @@ def make_hvp(fun: Function, argnum: Argnum = 0) -> Any:
     return label(make_vjp(grad(fun, argnum), argnum), "make_hvp", fun, chosen(argnum))
 
 
-def make_ggnvp(f: Function, g: Function | None = None, f_argnum: int = 0) -> Any:
+def make_ggnvp(f: Function, g: Function | None = None, f_argnum: Argnum = 0) -> Any:
     """``make_ggnvp(f, g)(*args)(v)`` is Jᵀ H J v, with J of ``f``, and H the Hessian of ``g`` at the result of ``f``.
 
     ``g`` is half of the sum of squares by default, so that H is the identity.
@@ -238,7 +251,7 @@ def make_ggnvp(f: Function, g: Function | None = None, f_argnum: int = 0) -> Any
         push, (curve, _) = push_at(*args, **kwargs), outer(value)
         return lambda v: pull(curve(push(v)[1]))
 
-    return label(at, "make_ggnvp", f, f_argnum)
+    return label(at, "make_ggnvp", f, chosen(f_argnum))
 
 
 @cache
@@ -246,8 +259,10 @@ def _half_of_squares() -> Any:
     return make_hvp(lambda y: 0.5 * np.sum(y**2, axis=-1))
 
 
-def hessian_tensor_product(fun: Function, argnum: int = 0) -> Any:
-    """``product(*args, v)`` is the Hessian times ``v``, which has the shape of the argument.
+def hessian_tensor_product(fun: Function, argnum: Argnum = 0) -> Any:
+    """``product(*args, v)`` is the Hessian times ``v``, which has the shape or the structure of the argument.
+
+    For several positions ``v`` is a tuple, and so is the product.
 
     >>> import numpy as np
     >>> from retrograd.compat.autograd import hessian_tensor_product
@@ -262,17 +277,35 @@ hessian_vector_product = hessian_tensor_product
 
 def _along_gradient(argnums: Chosen, fun: Function) -> Function:
     def slope(*args: Any, **kwargs: Any) -> Any:
-        v = args[-1]
-        return np.tensordot(gradient(fun, argnums)(*args[:-1], **kwargs), v, np.ndim(shadow_of(v)))
+        return paired(_from_the_right, args[-1], gradient(fun, argnums)(*args[:-1], **kwargs))
 
     def product(*args: Any, **kwargs: Any) -> Any:
-        return gradient(slope, argnums)(*args, **kwargs)
+        return gradient(slope, _before_the_vector(argnums))(*args, **kwargs)
 
     return product
 
 
-def tensor_jacobian_product(fun: Function, argnum: int = 0) -> Any:
-    """``product(*args, v)`` is ``v`` times the Jacobian, over all dimensions of ``v``."""
+def _before_the_vector(argnums: Chosen) -> Chosen:
+    """The positions in a call that has one more argument at its end."""
+    if isinstance(argnums, int):
+        return argnums - (argnums < 0)
+    return tuple(k - (k < 0) for k in argnums)
+
+
+def _from_the_right(v: Any, x: Any) -> Any:
+    return np.tensordot(x, v, np.ndim(shadow_of(v)))
+
+
+def tensor_jacobian_product(fun: Function, argnum: Argnum = 0) -> Any:
+    """``product(*args, v)`` is ``v`` times the Jacobian, over all dimensions of ``v``.
+
+    Of a function with several results ``v`` has their structure, and the product has that of the argument.
+
+    >>> import numpy as np
+    >>> from retrograd.compat.autograd import tensor_jacobian_product
+    >>> tensor_jacobian_product(lambda x: x**2)(np.array([1.0, 2.0]), np.array([1.0, 10.0]))
+    array([ 2., 40.])
+    """
     return Operator(fun, Combined.of("tensor_jacobian_product", _against_value, chosen(argnum)))
 
 
@@ -281,13 +314,13 @@ vector_jacobian_product = tensor_jacobian_product
 
 def _against_value(argnums: Chosen, fun: Function) -> Function:
     def weighted(*args: Any, **kwargs: Any) -> Any:
-        v = args[-1]
-        return np.tensordot(v, INTERCEPTION.meaning(fun)(*args[:-1], **kwargs), axes=np.ndim(shadow_of(v)))
+        return paired(_from_the_left, args[-1], INTERCEPTION.meaning(fun)(*args[:-1], **kwargs))
 
-    def product(*args: Any, **kwargs: Any) -> Any:
-        return jacrev(weighted, argnums)(*args, **kwargs)
+    return jacobian_matrix(_before_the_vector(argnums), weighted)
 
-    return product
+
+def _from_the_left(v: Any, x: Any) -> Any:
+    return np.tensordot(v, x, np.ndim(shadow_of(v)))
 
 
 def multigrad_dict(fun: Function) -> Any:

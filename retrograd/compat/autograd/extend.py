@@ -22,11 +22,12 @@ from ...compiler.signature import name_of
 from ...errors import OptionError
 from ...tracer.array import Tracer, shadow_of
 from ...tracer.tree import flatten, map_leaves, unflatten
-from .vspaces import VSpace, vspace
+from .vspaces import SparseObject, VSpace, vspace
 
 __all__ = [
     "Box",
     "RuledFunction",
+    "SparseObject",
     "VSpace",
     "def_linear",
     "defjvp",
@@ -151,7 +152,7 @@ class RuledFunction:
         if wanted and self.pullback is not None:
             pull = self.pullback(wanted, value, args, kwargs)
             for k, found in zip(wanted, pull(ct), strict=True):
-                cts[k] = found if found is not None else cts[k]
+                cts[k] = _dense(found, args[k]) if found is not None else cts[k]
         return tuple(cts)
 
     def _wanted(self, args: tuple[Any, ...]) -> tuple[int, ...]:
@@ -169,6 +170,10 @@ class RuledFunction:
         node = CustomJvp(self._body(level))
         node.defjvp(rule)
         return node
+
+
+def _dense(found: Any, x: Any) -> Any:
+    return found.mut_add(map_leaves(np.zeros_like, x)) if isinstance(found, SparseObject) else found
 
 
 def _traced_or_called(traced: Callable[[], Any], called: Callable[[], Any]) -> Any:

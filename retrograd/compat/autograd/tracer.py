@@ -1,4 +1,4 @@
-"""isbox and getval, which programs ask of autograd's tracer. ``Node``, ``trace`` and ``new_box`` are not there.
+"""isbox, getval and toposort, as programs ask autograd's tracer. ``Node``, ``trace`` and ``new_box`` are not there.
 
 Derivatives here are graphs of the whole program, so there are no nodes for a program to create.
 """
@@ -9,8 +9,9 @@ from typing import Any
 
 from ...api.stop_gradient import stop_gradient
 from .extend import Box, is_traced, notrace_primitive, primitive
+from .util import subvals, toposort
 
-__all__ = ["Box", "getval", "isbox", "notrace_primitive", "primitive"]
+__all__ = ["Box", "getval", "isbox", "notrace_primitive", "primitive", "subvals", "toposort"]
 
 
 def isbox(x: Any) -> bool:

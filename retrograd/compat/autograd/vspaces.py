@@ -1,8 +1,8 @@
-"""VSpace: the vectors at a point, which are trees of its structure and shapes."""
+"""VSpace: the vectors at a point, which are trees of its structure and shapes. SparseObject: one, still unmade."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -128,6 +128,21 @@ def vspace(value: Any) -> VSpace:
     7.0
     """
     return VSpace(value)
+
+
+class SparseObject:
+    """A cotangent that a rule returns without making it: ``mut_add(v)`` adds it to a vector of the space ``vs``.
+
+    >>> import numpy as np
+    >>> def add_one(v):
+    ...     v[1] += 1.0
+    ...     return v
+    >>> SparseObject(vspace(np.zeros(3)), add_one).mut_add(np.zeros(3))
+    array([0., 1., 0.])
+    """
+
+    def __init__(self, vs: VSpace, mut_add: Callable[[Any], Any]) -> None:
+        self.vs, self.mut_add = vs, mut_add
 
 
 def _dtype(x: Any) -> np.dtype[Any]:
