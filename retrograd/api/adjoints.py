@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from ..compiler.compiled import Compiled
+from ..compiler.composed import Composed
 from ..compiler.members import as_member
-from ..compiler.signature import Argnums, is_traced, name_of, take_apart, wanted
+from ..compiler.signature import Argnums, is_traced, take_apart, wanted
 from ..compiler.transform import Transform
 from ..errors import NonDifferentiableError, OptionError
 from ..ir.types import Aval, aval_of
@@ -20,7 +21,7 @@ from ..tracer.tree import Spec, flatten, nondiff_leaves, unflatten
 from .along_tangents import jvp
 from .at_a_point import split_aux, vjp
 from .gradients import grad
-from .jacobians import jacfwd, jacrev
+from .jacobians import directions, jacfwd, jacrev
 from .restricted import checked_argnums
 from .sparse import SparseJacobian, without_aux
 
@@ -170,12 +171,14 @@ def cotangent_space(point: Any) -> CotangentSpace:
 
 def hvp(function: Callable[..., Any], *, backend: str | None = None) -> Any:
     """The product of the Hessian with a vector; ``derivative_docstrings`` has its parameters."""
+    return Compiled(function, Composed("hvp", make=_product, backend=backend))
 
+
+def _product(function: Callable[..., Any]) -> Callable[..., Any]:
     def product(x: Any, v: Any) -> Any:
         return jvp(grad(function), (x,), (v,))[1]
 
-    product.__name__ = product.__qualname__ = f"{name_of(function)}_hvp"
-    return Compiled(product, Transform("hvp", backend=backend))
+    return product
 
 
 def jacobian(
@@ -196,18 +199,21 @@ def jacobian(
     if sparse:
         without_aux(has_aux)
         return SparseJacobian(function, argnums, mode, "jacobian", backend)
-    forward, reverse = (jac(function, argnums, has_aux=has_aux, backend=backend) for jac in (jacfwd, jacrev))
     if mode != "auto":
-        return forward if mode == "fwd" else reverse
+        return (jacfwd if mode == "fwd" else jacrev)(function, argnums, has_aux=has_aux, backend=backend)
+    return Compiled(function, Composed("jacobian", make=_cheaper, options=(argnums, has_aux), backend=backend))
+
+
+def _cheaper(argnums: Argnums, has_aux: bool, function: Callable[..., Any]) -> Callable[..., Any]:
     plain = Transform("jacobian")
 
     def matrix(*args: Any, **kwargs: Any) -> Any:
         call = take_apart(function, args, kwargs)
         chosen = wanted(call, function, argnums)
-        columns = sum(np.size(shadow_of(x)) for x, on in zip(call.values(), chosen.active, strict=True) if on)
         recorded = plain.record(function, call)[0]
-        rows = sum(aval.size for aval in recorded.graph.out_avals[: split_aux(recorded, has_aux)[1]])
-        return (forward if columns <= rows else reverse)(*args, **kwargs)
+        variables = (aval_of(shadow_of(x)) for x, on in zip(call.values(), chosen.active, strict=True) if on)
+        results = recorded.graph.out_avals[: split_aux(recorded, has_aux)[1]]
+        mode = jacfwd if sum(map(directions, variables)) <= sum(map(directions, results)) else jacrev
+        return mode(function, argnums, has_aux=has_aux)(*args, **kwargs)
 
-    matrix.__name__ = matrix.__qualname__ = f"{name_of(function)}_jacobian"
-    return Compiled(matrix, Transform("jacobian", backend=backend))
+    return matrix

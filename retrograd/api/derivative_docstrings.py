@@ -148,8 +148,12 @@ Returns
 -------
 Compiled
     A function of the same arguments. For an output of shape ``s`` and an argument of shape ``t`` it returns an
-    array of shape ``s + t`` and the output's dtype. Trees give trees of the output's structure, whose leaves have
-    the structure of the argument.
+    array of shape ``s + t`` and the output's dtype; that is the argument's for an output of integers or bools. Trees
+    give trees of the output's structure, whose leaves have the structure of the argument.
+
+    For a complex argument z = a + ib and a real output it is ∂/∂a − i ∂/∂b, as for ``rg.grad``. For a complex output
+    of a complex argument it is half of that, which is f' where f is holomorphic; elsewhere it is the Wirtinger
+    derivative ∂f/∂z alone.
 
 {OF_ARGUMENTS}
 Examples
@@ -169,7 +173,8 @@ Parameters
 Returns
 -------
 Compiled
-    A function of the same arguments. Shapes are those of ``jacfwd``, and the dtype is that of the argument.
+    A function of the same arguments. Shapes and complex numbers are as for ``jacfwd``, and the dtype is that of the
+    argument; complex outputs make it complex.
 
 {OF_ARGUMENTS}
 Examples
@@ -201,7 +206,7 @@ NonScalarOutputError
 ArgnumsError
     If there is no such argument.
 NonDifferentiableError
-    If the argument holds no floating-point numbers.
+    If the argument holds no floating-point numbers, or complex ones.
 OptionError
     If an option is wrong.
 
@@ -257,7 +262,8 @@ sparse : bool
 Returns
 -------
 Compiled
-    A function of the same arguments that returns the Jacobian, of the shapes that ``jacfwd`` describes.
+    A function of the same arguments that returns the Jacobian, of the shapes, and for complex numbers, that
+    ``jacfwd`` describes.
 
 Raises
 ------

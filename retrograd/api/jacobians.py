@@ -11,22 +11,35 @@ import numpy as np
 from ..compiler.compiled import Compiled
 from ..compiler.composed import Composed
 from ..compiler.signature import Argnums
-from ..errors import OptionError
-from ..ir.types import aval_of
+from ..errors import NonDifferentiableError, OptionError
+from ..ir.types import Aval, aval_of
 from ..tracer.array import shadow_of
-from ..tracer.tree import flatten, unflatten
+from ..tracer.tree import Spec, flatten, unflatten
 from .along_tangents import jvp, linearize
 from .at_a_point import vjp
 from .batching import over_basis
 from .gradients import grad
-from .restricted import checked_argnums, restricted
+from .restricted import by_complex, checked_argnums, restricted
 from .sparse import SparseJacobian, without_aux
 
 
-def _basis(x: Any) -> Any:
-    """All unit arrays of the shape of ``x``, along a leading axis."""
+def directions(aval: Aval) -> int:
+    """How many derivatives a Jacobian takes along a variable, or of a result: two for each complex number."""
+    return aval.size * (2 if aval.dtype.kind == "c" else 1)
+
+
+def _along_units(linear: Callable[[Any], Any], x: Any) -> tuple[list[Any], Spec]:
+    """The leaves of a function of tangents or cotangents like ``x`` for all unit arrays, along a leading axis.
+
+    For complex numbers z = a + i b that is ∂/∂a - i ∂/∂b, and of complex results half of it: f' where f is holomorphic.
+    """
     aval = aval_of(shadow_of(x))
-    return np.eye(aval.size, dtype=aval.dtype).reshape(aval.size, *aval.shape)
+    n = aval.size
+    units = np.eye(n, dtype=aval.dtype).reshape(n, *aval.shape)
+    if directions(aval) == n:
+        return flatten(over_basis(linear)(units))
+    found, spec = flatten(over_basis(linear)(np.concatenate([units, 1j * units])))
+    return [by_complex(y[:n], y[n:]) for y in found], spec
 
 
 def _zeros(x: Any) -> Any:
@@ -59,8 +72,10 @@ def _columns(argnums: Argnums, has_aux: bool, function: Callable[..., Any]) -> C
             def push(v: Any, i: int = i, rest: list[Any] = rest) -> Any:
                 return along([*rest[:i], v, *rest[i + 1 :]])
 
-            outs, spec = flatten(over_basis(push)(_basis(x)))
-            columns.append([np.reshape(np.moveaxis(o, 0, -1), (*o.shape[1:], *np.shape(shadow_of(x)))) for o in outs])
+            outs, spec = _along_units(push, x)
+            like = aval_of(shadow_of(x))
+            outs = [o if np.issubdtype(o.dtype, np.inexact) else np.zeros(o.shape, like.dtype) for o in outs]
+            columns.append([np.reshape(np.moveaxis(o, 0, -1), (*o.shape[1:], *like.shape)) for o in outs])
         found = unflatten(spec, [tree([column[k] for column in columns]) for k in range(len(columns[0]))])
         return (found, aux) if has_aux else found
 
@@ -105,7 +120,7 @@ def _rows(argnums: Argnums, has_aux: bool, function: Callable[..., Any]) -> Call
             def pull(ct: Any, i: int = i, rest: list[Any] = rest) -> Any:
                 return pullback(unflatten(spec, [*rest[:i], ct, *rest[i + 1 :]]))
 
-            rows = over_basis(pull)(_basis(y))
+            rows = _along_units(pull, y)[0]
             shape = np.shape(shadow_of(y))
             blocks.append(tree([np.reshape(r, (*shape, *r.shape[1:])) for r in rows]))
         found = unflatten(spec, blocks)
@@ -128,9 +143,26 @@ def hessian(
         return partial(hessian, argnums=argnums, has_aux=has_aux, sparse=sparse, backend=backend)
     if sparse:
         without_aux(has_aux)
-        return SparseJacobian(grad(function, argnums), argnums, "fwd", "hessian", backend)
+        return SparseJacobian(real_gradient(function, argnums), argnums, "fwd", "hessian", backend)
     return Compiled(function, Composed("hessian", make=_second, options=(argnums, has_aux), backend=backend))
 
 
 def _second(argnums: Argnums, has_aux: bool, function: Callable[..., Any]) -> Callable[..., Any]:
-    return _columns(argnums, has_aux, grad(function, argnums, has_aux=has_aux))
+    return _columns(argnums, has_aux, real_gradient(function, argnums, has_aux))
+
+
+def real_gradient(function: Callable[..., Any], argnums: Argnums, has_aux: bool = False) -> Callable[..., Any]:
+    """The gradient, whose own derivative is wanted: that by complex numbers is more than one number."""
+    slope = grad(function, argnums, has_aux=has_aux)
+
+    def real(*args: Any, **kwargs: Any) -> Any:
+        leaves = restricted(function, argnums, args, kwargs)[1]
+        complexes = [aval for aval in map(aval_of, map(shadow_of, leaves)) if aval.dtype.kind == "c"]
+        if complexes:
+            raise NonDifferentiableError(
+                f"the Hessian by {complexes[0]}: the second derivative by z = a + 1j * b is several numbers",
+                remedy="take it by a and b, as in rg.hessian(lambda a, b: f(a + 1j * b), argnums=(0, 1))",
+            )
+        return slope(*args, **kwargs)
+
+    return real

@@ -19,7 +19,7 @@ from ..tracer.record import enclosing
 from .along_tangents import jvp
 from .at_a_point import vjp
 from .batching import vmap
-from .restricted import restricted
+from .restricted import by_complex, restricted
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -62,9 +62,13 @@ class SparseJacobian(Compiled):
         if id(pattern) not in self._found:
             self._found[id(pattern)] = compress(pattern, self._mode)
         c = self._found[id(pattern)]
-        like = x if c.columns else out
-        products = (self._push if c.columns else self._pull)(c.seeds(like), *args, **kwargs)
-        data = products.reshape(c.count, -1)[c.at]
+        like, other = (x, out) if c.columns else (out, x)
+        times, seeds = self._push if c.columns else self._pull, c.seeds(like)
+        products = times(seeds, *args, **kwargs)
+        if like.dtype.kind == "c":
+            products = by_complex(products, times(1j * seeds, *args, **kwargs))
+        data = products.reshape(c.count, other.size)[c.at]
+        data = data if out.inexact else data.astype(x.dtype)  # zeros
         return csr_array((data, pattern.indices, pattern.indptr), shape=pattern.shape)
 
     def _pattern(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[csr_array, Any, Any]:

@@ -19,5 +19,5 @@ class Composed(Transform):
 
     def build(self, function: Callable[..., Any]) -> Callable[..., Any]:
         built = self.make(*self.options, function)
-        built.__name__ = f"{name_of(function)}_{self.label}"
+        built.__name__ = built.__qualname__ = f"{name_of(function)}_{self.label}"
         return built

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -114,3 +116,64 @@ def test_a_hessian_compiles_once():
     for k in range(3):
         np.testing.assert_allclose(h(X + k), np.diag(6 * (X + k)))
     assert h.cache_info().misses == 1
+
+
+Z = np.array([1.0 + 2.0j, 0.5 - 1.0j])
+COMPLEX = {  # a function, a point, and the derivative as a matrix
+    "real to complex": (lambda x: x * x * 1j + x, X, np.diag(2j * X + 1.0)),
+    "real to one complex": (lambda x: np.sum(x * x) * 1j + x[:1], X, 2j * X[None] + [[1.0, 0.0, 0.0]]),
+    "transform": (np.fft.rfft, X, np.fft.rfft(np.eye(3), axis=0)),
+    "complex to real": (lambda z: np.abs(z) ** 2, Z, np.diag(2.0 * Z.conj())),
+    "complex to one real": (lambda z: np.sum(z.real * z.imag)[None], Z, (Z.imag - 1j * Z.real)[None]),
+    "holomorphic": (lambda z: np.exp(z) * z, Z, np.diag(np.exp(Z) * (Z + 1.0))),
+    "holomorphic to one": (lambda z: np.prod(z)[None], Z, Z[None, ::-1]),
+    "not holomorphic": (lambda z: z * np.conj(z) + np.conj(z) ** 2, Z, np.diag(Z.conj())),
+    "single precision": (lambda z: z**3, Z.astype(np.complex64), np.diag(3.0 * Z**2)),
+}
+WAYS = {
+    "forward": rg.jacfwd,
+    "reverse": rg.jacrev,
+    "cheaper": rg.jacobian,
+    "columns": lambda f: rg.jacobian(f, sparse=True, mode="fwd"),
+    "rows": lambda f: rg.jacobian(f, sparse=True, mode="rev"),
+}
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize(("f", "x", "expected"), COMPLEX.values(), ids=COMPLEX)
+def test_every_way_gives_one_derivative_by_complex_numbers(way, f, x, expected):
+    found = way(f)(x)
+    dense = found if isinstance(found, np.ndarray) else found.toarray()
+    assert dense.dtype == (np.complex64 if x.dtype == np.complex64 else np.complex128)
+    np.testing.assert_allclose(dense, expected, rtol=1e-5 if x.dtype == np.complex64 else 1e-13, atol=1e-15)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_hessian_by_complex_numbers_is_refused(sparse):
+    with pytest.raises(rg.errors.NonDifferentiableError, match="several numbers"):
+        rg.hessian(lambda z: np.sum(np.abs(z) ** 2), sparse=sparse)(Z)
+    found = rg.hessian(lambda a, b: np.sum(np.abs(a + 1j * b) ** 2), argnums=(0, 1))(Z.real, Z.imag)
+    np.testing.assert_allclose(found[0][0], 2.0 * np.eye(2))
+    np.testing.assert_allclose(found[0][1], 0.0, atol=1e-15)
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_jacobians_of_bools_have_the_dtype_of_the_argument(way):
+    for x in (X, X.astype(np.float32)):
+        found = way(lambda x: x > 0)(x)
+        assert found.dtype == x.dtype
+        assert abs(found).sum() == 0.0
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+def test_jacobians_of_nothing_are_empty(way):
+    assert way(lambda x: x * 2.0)(np.zeros(0)).shape == (0, 0)
+    assert way(lambda x: np.concatenate([x, x * 2.0]))(np.zeros(0)).shape == (0, 0)
+    assert way(lambda x: np.sum(x)[None] + np.zeros(2))(np.zeros(0)).shape == (2, 0)
+    assert rg.hessian(np.sum, sparse=True)(np.zeros(0)).shape == (0, 0)
+
+
+def test_all_kinds_of_derivatives_are_pickled():
+    for made in (rg.jacobian(np.sin), rg.hessian(np.sin), rg.jacfwd(np.sin), rg.jacrev(np.sin)):
+        assert pickle.loads(pickle.dumps(made))(0.3) == made(0.3)
+    assert pickle.loads(pickle.dumps(rg.hvp(np.sin)))(0.3, 2.0) == rg.hvp(np.sin)(0.3, 2.0)
