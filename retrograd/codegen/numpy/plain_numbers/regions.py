@@ -21,6 +21,7 @@ from ....ops.structural.on_numbers import assemble, elements, numbers
 from ....ops.structural.region import turn
 from ....ops.structural.stack import absent, stack_length, step_numbers
 from ..target import PASSES
+from .integer_ranges import in_64_bits
 from .number_texts import text_of
 from .small_arrays import LARGEST, is_small, loops_apart, taken_apart
 
@@ -76,10 +77,8 @@ def _of_numbers(graph: Graph) -> Graph | None:
     """The graph on numbers alone; None if there is none."""
     if not all(map(_enters, graph.inputs)):
         return None
-    if _on_numbers(graph):
-        return graph
-    apart = taken_apart(graph)
-    return apart if apart is not None and _on_numbers(apart) else None
+    found = graph if _on_numbers(graph) else taken_apart(graph)
+    return found if found is not None and _on_numbers(found) and in_64_bits(found) else None
 
 
 def _worthwhile(graph: Graph) -> bool:

@@ -133,11 +133,20 @@ def _numbers(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) 
         emitter.line(f"{results} = {call}")
     with emitter.block(f"except {FAILURES}:"):
         emitter.line(f"{results} = {name}({', '.join(['np.float64', 'np', *ins])})")
-    for out, aval in ((out, v.aval) for out, v in zip(outs, node.outputs, strict=True)):
-        if aval.kind == "array" and not aval.shape:
+    order = emitter.plan.order
+    for out, value, aval in ((out, v, v.aval) for out, v in zip(outs, node.outputs, strict=True)):
+        if aval.steps is not None:
+            if aval.kind != "python" and not _read_as_numbers(order, value):
+                emitter.line(f"{out} = list(map({literal(aval.dtype)}, {out}))")
+        elif aval.kind == "array" and not aval.shape:
             emitter.line(f"{out} = np.asarray({out})")
-        elif aval.kind == "scalar" and aval.steps is None and not every:
+        elif aval.kind == "scalar" and not every:
             emitter.line(f"{out} = {literal(aval.dtype)}({out})")
+
+
+def _read_as_numbers(graph: Graph, collected: Value) -> bool:
+    """Whether only code on Python numbers reads a list: other code needs NumPy's, which divide by zero and wrap."""
+    return collected not in graph.outputs and all(node.prim is numbers for node in graph.uses.get(collected, ()))
 
 
 def _is_pythons_float(value: Value) -> bool:
