@@ -50,7 +50,7 @@ def test_rows_that_inner_loops_read_are_computed_once() -> None:
         return np.sum(p, axis=1), x * -p[:, None, :]
 
     source = in_c(shares, RNG.random((25, 40)), RNG.random(40) + 1.0, RNG.random((25, 11, 40)))
-    assert depth(source, " - rg_rounded") == 2
+    assert depth(source, "= rg_rounded(v2 ") == 2
     assert depth(source, "in2[") == 3
 
 

@@ -63,7 +63,7 @@ float acoshf(float), atanhf(float), cbrtf(float), erff(float), erfcf(float), pow
 float fabsf(float), floorf(float), ceilf(float), truncf(float), rintf(float), copysignf(float, float);
 float fmodf(float, float), nextafterf(float, float);
 
-/* A product that is subtracted: GCC makes one operation of products with sums and differences in turn, unasked. */
+/* A product: GCC makes one operation of products with sums and differences in turn, unasked. */
 #if defined(__has_builtin)
 #if __has_builtin(__builtin_assoc_barrier)
 #define rg_rounded(x) __builtin_assoc_barrier(x)

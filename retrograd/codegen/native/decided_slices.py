@@ -57,7 +57,7 @@ def add_slice(to: ElementWriter, node: Node, array: CArray) -> None:
     z, c = to.fresh("z"), to.pull(node.inputs[1], ())
     with to.block(z) as block:
         at, there = _elements(to, pair.vectors, starts, z)
-        to.line(f"{array.at((at,))} += {to.rounded(f'{c} * {to.pull(pair.vectors[1], (there,))}')};")
+        to.line(f"{array.at((at,))} += rg_rounded({c} * {to.pull(pair.vectors[1], (there,))});")
     to.enclose(f"for (int64_t {z} = 0; {z} < {count}; {z}++) {{", block.lines, SIMD)
 
 
@@ -72,7 +72,7 @@ def slice_product(to: ElementWriter, node: Node) -> str:
         with to.block(z) as block:
             at = _elements(to, pair.vectors, starts, z)
             x, y = (to.pull(v, (k,)) for v, k in zip(pair.vectors, at, strict=True))
-            to.line(f"{lanes}[{lane}] += {to.rounded(f'{x} * {y}')};")
+            to.line(f"{lanes}[{lane}] += rg_rounded({x} * {y});")
         return block.lines
 
     whole = f"{count} / {LANES} * {LANES}"

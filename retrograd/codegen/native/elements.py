@@ -112,7 +112,6 @@ class ElementWriter:
         self.reads: list[tuple[Value, Indices]] | None = None  # of what has storage, where nothing is written
         self.pulled: dict[Value, set[Indices]] = {}
         self.tables: dict[Value, tuple[CArray, str]] = {}
-        self.products: set[str] = set()  # variables
         self.gives_up = False  # whether an element may make the kernel give up
         self.types: dict[str, str] = {}  # of all names
         self._names = 0
@@ -239,13 +238,13 @@ class ElementWriter:
             if self._nested % DEEP == 0:
                 self._pull_below(node, index)
             text = self._element(node, index)
+            if " * " in SUBSCRIPTS.sub("", text) and value.aval.dtype.kind == "f":
+                text = f"rg_rounded({text})"  # no compiler may contract it with a sum
             self._nested -= 1
         block = self.blocks[level]
         if not PLAIN.fullmatch(text):
             name = self.fresh("v", c_type(value.aval.dtype))
             block.lines.append(f"const {c_type(value.aval.dtype)} {name} = {text};{remark(node)}")
-            if " * " in SUBSCRIPTS.sub("", text) and value.aval.dtype.kind == "f":
-                self.products.add(name)
             text = name
         block.memo[key] = text
         return text
@@ -303,8 +302,6 @@ class ElementWriter:
             self.converted(v, index if v.aval.shape else (), v.aval.dtype if chosen and k == 0 else dtype)
             for k, v in enumerate(node.inputs)
         ]
-        if node.prim.name in ("sub", "neg"):
-            operands = [self.rounded(x) for x in operands]
         s = "f" if dtype in (np.float32, np.complex64) else ""
         if text.beyond:
             self._give_up_where(text.beyond.format(*operands, s=s), node, index)
@@ -316,10 +313,6 @@ class ElementWriter:
             self._give_up_where(text.raises.format(*operands, out=out, s=s), node, index)
             found = out
         return found
-
-    def rounded(self, text: str) -> str:
-        """An operand of a difference, which no compiler may contract with it."""
-        return f"rg_rounded({text})" if text in self.products else text
 
     def _give_up_where(self, condition: str, node: Node, index: Indices) -> None:
         self.gives_up = True

@@ -118,7 +118,7 @@ class FormulaWriter:
         def write(index: Indices) -> None:
             text = self.to.pull(out, index)
             place = _place(self.to, self.formula.target, iter(positions), index)
-            self.to.line(f"{array.at(place)} {sign}= {self.to.rounded(text) if sign else text};")
+            self.to.line(f"{array.at(place)} {sign}= {text};")
 
         self._everywhere(out.aval.shape, write)
 
@@ -284,13 +284,13 @@ class FormulaWriter:
                 def eight(first: str) -> None:
                     with to.block(k, z) as inner:
                         to.line(f"const int64_t {z} = {first} + {k};")
-                        to.line(f"{lanes}[{k}] += {to.rounded(terms.at(index, (*summed, AxisIndex(z))))};")
+                        to.line(f"{lanes}[{k}] += {terms.at(index, (*summed, AxisIndex(z)))};")
                     to.enclose(f"for (int64_t {k} = 0; {k} < {EACH}; {k}++) {{", inner.lines, SIMD)
 
                 self._by_eight(
                     last,
                     eight,
-                    lambda z: to.line(f"{rest} += {to.rounded(terms.at(index, (*summed, AxisIndex(z))))};"),
+                    lambda z: to.line(f"{rest} += {terms.at(index, (*summed, AxisIndex(z)))};"),
                 )
 
             self._everywhere(outer, row, pragma="")
@@ -309,7 +309,7 @@ class FormulaWriter:
 
             def add(summed: Indices) -> None:
                 def row(inner: Indices, *places: AxisIndex) -> None:
-                    each = [to.rounded(terms.at((*index, *inner), (*summed, place))) for place in places]
+                    each = [terms.at((*index, *inner), (*summed, place)) for place in places]
                     to.line(f"{array.at((*index, *inner))} += {_tree(each)};")
 
                 def eight(first: str) -> None:

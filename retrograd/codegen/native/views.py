@@ -116,7 +116,7 @@ def _write(to: ElementWriter, node: Node, index: Indices) -> str:
     if node.prim.name == "setitem":
         return to.pull(new, place)
     if node.prim.name == "subitem":
-        return f"{to.rounded(to.pull(base, index))} - {to.rounded(to.pull(new, place))}"
+        return f"{to.pull(base, index)} - {to.pull(new, place)}"
     return f"{to.pull(base, index)} + {to.pull(new, place)}"
 
 

@@ -88,9 +88,7 @@ class WriteWriter(LateSumWriter):
         self._everywhere(
             index,
             new.aval.shape,
-            lambda: self.line(
-                f"{array.at(places(self, node, index))} {operator} {self.rounded(self.pull(new, index))};"
-            ),
+            lambda: self.line(f"{array.at(places(self, node, index))} {operator} {self.pull(new, index)};"),
         )
 
     def write_known(self, node: Node, want: dict[Value, list[Any]]) -> None:
@@ -109,7 +107,6 @@ class WriteWriter(LateSumWriter):
 
         def write() -> None:
             text = self.pull(new, index)
-            text = self.rounded(text) if node.prim.name == "subitem" else text
             self.line(f"{array.at(known_places(node, index))} {operator} {text};")
 
         self._everywhere(index, new.aval.shape, write, SIMD)
