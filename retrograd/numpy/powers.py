@@ -3,40 +3,62 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
+from ..ir.graph import Node, Value
 from ..ir.primitive import REGISTRY
 from ..tracer.array import Tracer, shadow_of
+from ..tracer.mutation import read
 from ..tracer.table import METHODS
 from ..tracer.ufuncs import Ufunc, assign, elementwise
 
 SHORTCUTS: dict[float, Ufunc] = {2: np.square, 1: np.positive, 0.5: np.sqrt, -1: np.reciprocal}
+DEEPEST = 8  # operations that are looked through
 PROBE = [*(3.0 * np.sin(np.arange(100.0))), -0.0]  # numbers that tell a shortcut from np.power; -inf and nan do, too
 
 
 def _raise_to(x: Any, n: Any) -> Any:
     """``x ** n`` as NumPy computes it: arrays take shortcuts for some exponents, and numbers have their own power."""
-    base = shadow_of(x)
+    base, power = shadow_of(x), shadow_of(n)
     if isinstance(base, np.ndarray) and type(n) in (int, float) and n in SHORTCUTS:
         shortcut = _shortcut(base.dtype, type(n).__name__, n)
         if shortcut is not None:
             return shortcut(x)
-    if (
-        type(base) in (int, float)
-        and isinstance(shadow_of(n), (int, float))
-        and isinstance(base ** shadow_of(n), complex)
-    ):
+    if type(base) in (int, float) and isinstance(power, (int, float)):
         _ask_for_roots_of_negatives(x, n)
-    return elementwise(REGISTRY["power" if _by_ufunc(base, shadow_of(n)) else "pow"], np.power, [x, n], operator.pow)
+    return elementwise(REGISTRY["power" if _by_ufunc(base, power) else "pow"], np.power, [x, n], operator.pow)
 
 
 def _ask_for_roots_of_negatives(x: Any, n: Any) -> None:
-    """Python's power of two floats is complex where this holds, and is asked at each call."""
-    if all(not isinstance(v, Tracer) or v.home.concrete for v in (x, n)):
-        bool(np.logical_and(x < 0, n != np.floor(n)))
+    """Python's power is complex if the base is negative and the exponent no integer, which is asked at each call."""
+    if any(isinstance(v, Tracer) and not v.home.concrete for v in (x, n)):
+        return
+    if isinstance(n, Tracer):
+        if isinstance(x, Tracer) or x < 0:
+            bool(np.logical_and(x < 0, n != np.floor(n)))
+    elif n % 1 and not _is_not_negative(x.home.builder.made, read(x).value):
+        bool(x < 0)
+
+
+def _is_not_negative(made: Mapping[Value, Node], value: Value, depth: int = DEEPEST) -> bool:
+    """Whether a number is surely not below zero, as a sum of squares; it may be nan."""
+    node = made.get(value)
+    if node is None or not depth:
+        return False
+    name, operands = node.prim.name, node.inputs
+    if name == "const":
+        return not node.attrs["value"] < 0
+    if name == "pow" and (power := made.get(operands[1])) is not None and power.prim.name == "const":
+        return power.attrs["value"] % 2 == 0 or _is_not_negative(made, operands[0], depth - 1)
+    if name in ("square", "abs", "exp", "sqrt") or (name == "mul" and operands[0] is operands[1]):
+        return True
+    return name in ("add", "mul", "div", "maximum", "cast") and all(
+        _is_not_negative(made, x, depth - 1) for x in operands
+    )
 
 
 def _by_ufunc(base: Any, n: Any) -> bool:

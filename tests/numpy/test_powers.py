@@ -62,3 +62,35 @@ def test_traced_exponents_have_numpys_bits(n: float) -> None:
     for operand in (x, *x[:50]):
         assert same(rg.jit(lambda x, n: x**n)(operand, n), operand**n)
         assert same(rg.jit(np.power)(operand, n), np.power(operand, n))
+
+
+# Real functions of a Python float, whose power is complex where the base is negative.
+ROOTS: dict[str, Callable[[float], Any]] = {
+    "modulus": lambda y: abs(y**1.5) * 2.0,
+    "real part": lambda y: np.real(y**1.5) + y,
+    "modulus of a function": lambda y: np.abs(np.sin(y**1.5)),
+    "exponent that is traced": lambda y: abs((y + 0.1) ** (y + 0.5)),
+    "negative base": lambda y: abs((-2.0) ** y),
+    "loop": lambda y: abs(rg.fori_loop(2, lambda k, q: np.sin(q), y**1.5)),
+}
+
+
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+@pytest.mark.parametrize("f", ROOTS.values(), ids=ROOTS)
+def test_powers_of_pythons_floats_become_complex_at_later_calls(f: Callable[[float], Any], backend: str) -> None:
+    slope = rg.value_and_grad(f, backend=backend)
+    for y in (0.35, -0.35, 1.2, 0.9, -1.2):
+        value, found = slope(y)
+        assert isinstance(value, float)
+        np.testing.assert_allclose(value, f(y), rtol=1e-14)
+        np.testing.assert_allclose(found, (f(y + 1e-6) - f(y - 1e-6)) / 2e-6, rtol=1e-6)
+
+
+def test_sums_of_squares_are_not_asked_for_their_sign() -> None:
+    def pull(x: float, y: float) -> Any:
+        return 1.0 / (x**2 + y * y + 0.01) ** 1.5 + abs(x) ** 0.5 + (x * x) ** 0.3
+
+    prims = {prim.name for prim in rg.grad(pull).at(0.3, -0.4).graph.prims}
+    assert "guard" not in prims
+    assert "guard" in {prim.name for prim in rg.jit(lambda x, y: (x * y + 1.0) ** 1.5).at(0.3, -0.4).graph.prims}
+    rg.check_grads(pull, (0.3, -0.4), order=2)
