@@ -3,33 +3,35 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
+from types import NoneType
 from typing import Any
 
 import numpy as np
 
 from ..compiler.compiled import Compiled
 from ..compiler.example_values import examples
-from ..compiler.recording import results_of
-from ..compiler.signature import Call, is_traced, take_apart
+from ..compiler.recording import assembler, results_of
+from ..compiler.signature import Call, is_traced, name_of, take_apart
 from ..compiler.transform import Transform
 from ..compiler.travel import Travelling
 from ..errors import ArgnumsError, CapturedTracerError, OptionError, TreeError
-from ..ir.builder import Builder, Symbol
+from ..ir.builder import Symbol
 from ..ir.evaluate import evaluate
 from ..ir.graph import Graph
 from ..ir.primitive import Primitive
 from ..ir.types import aval_of
 from ..ops.structural import custom as primitives
-from ..passes.inline import inline_into
 from ..tracer.around import kept
-from ..tracer.array import shadow_of, symbol_in, wrap_all
+from ..tracer.array import NUMBERS, Tracer, shadow_of, symbol_in, wrap_all
 from ..tracer.containers import flatten_like
 from ..tracer.record import Recorded, enclosing, record
 from ..tracer.trace import READER, Capture, Trace
-from ..tracer.tree import Spec, children, flatten, unflatten
+from ..tracer.tree import children, flatten, unflatten
 from ..where import user_site
+from .rule_graphs import captures_before_tangents, check_linear, closed, prefixed, shaped, typed
 
 RULING: ContextVar[tuple[Custom, ...]] = ContextVar("retrograd_ruling", default=())  # those whose rules run here
 kept(RULING)
@@ -42,6 +44,7 @@ class Custom(Travelling):
     def __init__(self, function: Callable[..., Any]) -> None:
         functools.update_wrapper(self, function)
         self.function = function
+        self._signature, self._most = _signature(function)
         self._compiled = Compiled(self, Transform(type(self).__name__))
 
     def parts(self) -> tuple[Any, ...]:
@@ -52,7 +55,8 @@ class Custom(Travelling):
     def _inside(self, trace: Trace, call: Call) -> Any:
         raise NotImplementedError
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        args = self._positional(args, kwargs) if kwargs or len(args) < self._most else args
         trace = enclosing()
         if trace is None:
             return self._compiled(*args)
@@ -66,6 +70,20 @@ class Custom(Travelling):
         finally:
             RULING.reset(token)
 
+    def _positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+        """The arguments by position, defaults included, as rules take them."""
+        alone = dict(kwargs)
+        if self._signature is not None:
+            bound = self._signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            args, alone = bound.args, {name: x for name, x in bound.kwargs.items() if name in kwargs}
+        if alone:
+            raise ArgnumsError(
+                f"{name_of(self.function)} takes {', '.join(alone)} by keyword alone, and rules take positions",
+                remedy="make it a positional parameter of the function and of its rules",
+            )
+        return args
+
     def _record(self, call: Call, function: Callable[..., Any], what: str) -> Recorded:
         def run(tracers: Sequence[Any]) -> Any:
             return function(*call.rebuild(tracers)[0])
@@ -73,6 +91,15 @@ class Custom(Travelling):
         recorded = record(run, what, call.values(), call.hints, concrete=False)
         _only_arrays(recorded.captures)
         return recorded
+
+
+def _signature(function: Callable[..., Any]) -> tuple[inspect.Signature | None, int]:
+    """The signature of a function of Python's, and how many positional arguments a complete call has."""
+    if not (inspect.isfunction(function) or inspect.ismethod(function)):
+        return None, 0
+    signature = inspect.signature(function)
+    positional = inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return signature, sum(p.kind in positional for p in signature.parameters.values())
 
 
 def rely_on_rules(ruled: Any, names: Sequence[str]) -> None:
@@ -109,19 +136,6 @@ def _emit(trace: Trace, prim: Primitive, attrs: dict[str, Graph], call: Call, ca
     given = [*map(shadow_of, call.values()), *(c.shadow for c in captures)]
     shadows = examples(trace, lambda: evaluate(body, given), body.out_avals)
     return wrap_all(trace, outs, shadows, where)
-
-
-def _closed(graphs: Sequence[tuple[Graph, int, Sequence[Capture]]]) -> tuple[list[Graph], list[Capture]]:
-    """Give separately recorded graphs the union of their captures, which follow the first ``n`` inputs of each."""
-    union = {id(c.payload): c for _, _, captures in graphs for c in captures}
-    closed = []
-    for graph, n, captures in graphs:
-        b = Builder()
-        inputs = b.inputs_like(graph.inputs[:n])
-        extra = {key: b.input(c.symbol.aval, c.symbol.value.hint) for key, c in union.items()}
-        outs = inline_into(b, graph, [*inputs, *(extra[id(c.payload)] for c in captures)])
-        closed.append(b.graph(graph.name, outs))
-    return closed, list(union.values())
 
 
 class CustomJvp(Custom):
@@ -204,33 +218,13 @@ class CustomJvp(Custom):
         names = [*call.hints, *(f"{h}_dot" for h, on in zip(call.hints, inexact, strict=True) if on)]
         ruled = record(run, "rule", examples, names, concrete=False)
         _only_arrays(ruled.captures)
-        (body_graph, rule_graph), captures = _closed(
-            [(body.graph, n, body.captures), (_typed(ruled.graph, body.graph), len(examples), ruled.captures)]
+        (body_graph, rule_graph), captures = closed(
+            [(body.graph, n, body.captures), (typed(ruled.graph, body.graph), len(examples), ruled.captures)]
         )
-        rule_graph = _captures_before_tangents(rule_graph, n, len(examples), len(captures), inexact)
+        rule_graph = captures_before_tangents(rule_graph, n, len(examples), len(captures), inexact)
+        check_linear(rule_graph, len(rule_graph.inputs) - n - len(captures))
         outs = _emit(trace, primitives.custom_jvp, {"body": body_graph, "rule": rule_graph}, call, captures)
         return results_of(body)(outs)
-
-
-def _typed(graph: Graph, body: Graph) -> Graph:
-    """Cast the results of a rule's graph to the avals of the body's results, and its tangents as well."""
-    b = Builder()
-    outs = inline_into(b, graph, b.inputs_like(graph.inputs))
-    avals = [*body.out_avals, *(a for a in body.out_avals if a.inexact)]
-    return b.graph(graph.name, [b.coerce(o, a) for o, a in zip(outs, avals, strict=True)])
-
-
-def _captures_before_tangents(graph: Graph, n: int, m: int, captures: int, inexact: Sequence[bool]) -> Graph:
-    """Reorder inputs (x..., ẋ..., c...) to (x..., c..., ẋ..., ċ...): captures are arguments like the others."""
-    b = Builder()
-    inputs = graph.inputs
-    xs = b.inputs_like(inputs[:n])
-    cs = b.inputs_like(inputs[m : m + captures])
-    dots = b.inputs_like(inputs[n:m])
-    for v in inputs[m : m + captures]:
-        if v.aval.inexact:
-            b.input(v.aval)
-    return b.graph(graph.name, inline_into(b, graph, [*xs, *dots, *cs]))
 
 
 class CustomVjp(Custom):
@@ -263,7 +257,9 @@ class CustomVjp(Custom):
         body = self._record(call, self.function, "body")
         n = len(call.values())
         fixed = self._fixed(call)
-        specs: list[Spec] = []
+        put_together: list[
+            Callable[[Sequence[Any]], Any]
+        ] = []  # residuals; ints and other objects are as fwd returned them
 
         def run_forward(*args: Any) -> Any:
             given = flatten(args)[0]
@@ -271,9 +267,9 @@ class CustomVjp(Custom):
             if not isinstance(result, tuple) or len(result) != 2:
                 raise TreeError("fwd must return a pair (out, residuals)", remedy="return out, residuals")
             residuals, spec = flatten(result[1])
-            specs.append(spec)
-            kept = [given[i] for i in fixed]
-            return [*flatten_like(body.out_spec, result[0], "the output of fwd"), *kept, *residuals]
+            put_together.append(assembler(spec, {i: r for i, r in enumerate(residuals) if not is_traced(r)}))
+            kept = [*(given[i] for i in fixed), *filter(is_traced, residuals)]
+            return [*flatten_like(body.out_spec, result[0], "the output of fwd"), *kept]
 
         forward = self._record(call, run_forward, "forward")
         outs = len(body.graph.outputs)
@@ -285,17 +281,18 @@ class CustomVjp(Custom):
             cts: list[Any] = [None] * outs
             for i, ct in zip(inexact, leaves[len(residuals) :], strict=True):
                 cts[i] = ct
+            seed = assembler(body.out_spec, dict.fromkeys(body.statics))(cts)
             kept = dict(zip(fixed, leaves, strict=False))
             args = call.rebuild([kept.get(i) for i in call.traced])[0]
             first = [args[k] for k in self._nondiff]
-            own = unflatten(specs[-1], leaves[len(fixed) : len(residuals)])
-            return _cotangents(call, bwd(*first, own, unflatten(body.out_spec, cts)), self._nondiff)
+            own = put_together[-1](leaves[len(fixed) : len(residuals)])
+            return _cotangents(call, bwd(*first, own, seed), self._nondiff)
 
         hints = [*("r" for _ in residuals), *("ct" for _ in seeds)]
         backward = record(run_backward, "backward", [*residuals, *seeds], hints, concrete=False)
         _only_arrays(backward.captures)
         own = len(residuals) + len(seeds)
-        (body_graph, forward_graph, backward_graph), captures = _closed(
+        (body_graph, forward_graph, backward_graph), captures = closed(
             [
                 (body.graph, n, body.captures),
                 (forward.graph, n, forward.captures),
@@ -304,8 +301,8 @@ class CustomVjp(Custom):
         )
         attrs = {
             "body": body_graph,
-            "forward": _prefixed(forward_graph, body_graph, n),
-            "backward": _shaped(backward_graph, body_graph, n, len(residuals), inexact),
+            "forward": prefixed(forward_graph, body_graph, n),
+            "backward": shaped(backward_graph, body_graph, n, len(residuals), inexact),
         }
         return results_of(body)(_emit(trace, primitives.custom_vjp, attrs, call, captures))
 
@@ -336,29 +333,11 @@ def _cotangents(call: Call, found: Any, nondiff: Sequence[int]) -> list[Any]:
         leaves, spec = flatten(arg)
         parts = [None] * len(leaves) if ct is None else flatten_like(spec, ct, "a cotangent of bwd")
         for part, leaf in zip(parts, leaves, strict=True):
+            if not isinstance(part, (Tracer, np.ndarray, *NUMBERS, NoneType)):
+                raise TreeError(
+                    f"bwd returns a cotangent of type {type(part).__name__}",
+                    remedy="return arrays and numbers, and None for zero",
+                )
             if is_traced(leaf) and aval_of(shadow_of(leaf)).inexact:
                 flat.append(np.zeros_like(shadow_of(leaf))[()] if part is None else part)
     return flat
-
-
-def _prefixed(forward: Graph, body: Graph, n: int) -> Graph:
-    """(x..., c...) → y..., r..., c...: results with the body's avals; the captures are residuals, too."""
-    b = Builder()
-    inputs = b.inputs_like(forward.inputs)
-    outs = inline_into(b, forward, inputs)
-    k = len(body.outputs)
-    typed = [b.coerce(o, a) for o, a in zip(outs[:k], body.out_avals, strict=True)]
-    return b.graph("forward", [*typed, *outs[k:], *inputs[n:]])
-
-
-def _shaped(backward: Graph, body: Graph, n: int, residuals: int, inexact: Sequence[int]) -> Graph:
-    """(r..., c..., ȳ...) → x̄..., c̄...: cotangents with the body's avals, those of captures zero."""
-    b = Builder()
-    rs = b.inputs_like(backward.inputs[:residuals])
-    cs = b.inputs_like(body.inputs[n:])
-    cts = [b.input(body.out_avals[i], "ct") for i in inexact]
-    given = [b.coerce(ct, v.aval) for ct, v in zip(cts, backward.inputs[residuals:], strict=False)]  # captures follow
-    outs = inline_into(b, backward, [*rs, *given, *cs])
-    wanted = [v.aval for v in body.inputs[:n] if v.aval.inexact]
-    zeros = [b.zeros(v.aval) for v in body.inputs[n:] if v.aval.inexact]
-    return b.graph("backward", [*(b.coerce(o, a) for o, a in zip(outs, wanted, strict=True)), *zeros])

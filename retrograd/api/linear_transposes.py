@@ -5,14 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ..compiler.later import on_operands
 from ..compiler.members import members
 from ..compiler.signature import take_apart
 from ..compiler.transform import Transform
 from ..errors import InternalError, NonDifferentiableError
+from ..ir.evaluate import evaluate
 from ..ir.graph import Graph
 from ..ir.types import Aval
 from ..passes.transpose import transpose
+from ..tracer.record import Recorded
 from .at_a_point import chosen_of
 
 
@@ -59,6 +63,7 @@ def linear_transpose(function: Callable[..., Any], *examples: Any) -> Callable[[
             where=fault.where,
             remedy="transpose its linearization: rg.linearize(f, x)[1]",
         ) from None
+    _check_at_zero(recorded, n)
     avals: list[Aval | None] = list(recorded.graph.out_avals)
     run = on_operands(backward, recorded.captures)
 
@@ -67,3 +72,15 @@ def linear_transpose(function: Callable[..., Any], *examples: Any) -> Callable[[
         return found
 
     return transposed
+
+
+def _check_at_zero(recorded: Recorded, n: int) -> None:
+    """NonDifferentiableError if the function is not zero where its arguments are, such as x + 1."""
+    zeros = [np.zeros(v.aval.shape, v.aval.dtype)[()] for v in recorded.graph.inputs[:n]]
+    with np.errstate(all="ignore"):
+        values = evaluate(recorded.graph, [*zeros, *(c.shadow for c in recorded.captures)])
+    if any(np.any(np.isfinite(y) & (y != 0)) for y in values):
+        raise NonDifferentiableError(
+            "the function is not linear: it is not zero where its arguments are",
+            remedy="leave out what it adds, or transpose its linearization: rg.linearize(f, x)[1]",
+        )

@@ -195,3 +195,66 @@ def test_a_bwd_that_is_not_linear_is_the_users_fault_in_forward_mode():
     with pytest.raises(rg.errors.OptionError, match="the bwd of custom_vjp, but exp is not linear") as caught:
         rg.jvp(lambda x: np.sum(f(x)), (np.ones(2),), (np.ones(2),))
     assert "rg.custom_jvp" in caught.value.remedy
+
+
+def with_rules(fwd: Any, bwd: Any) -> Any:
+    f = rg.custom_vjp(lambda x: x * 2.0)
+    f.defvjp(fwd, bwd)
+    return f
+
+
+def with_rule(rule: Any) -> Any:
+    f = rg.custom_jvp(lambda x: x * 2.0)
+    f.defjvp(rule)
+    return f
+
+
+def test_residuals_may_be_any_objects() -> None:
+    f = with_rules(
+        lambda x: (x * 2.0, (x, "twice", {"power": 3, "at": slice(1, 2)}, np.sin)),
+        lambda r, ct: (ct * r[3](r[0]) ** r[2]["power"] * (1.0 if r[1] == "twice" else 0.0),),
+    )
+    np.testing.assert_allclose(rg.grad(f)(0.7), np.sin(0.7) ** 3)
+    np.testing.assert_allclose(rg.vmap(rg.grad(f))(X), np.sin(X) ** 3)
+    np.testing.assert_allclose(rg.jit(rg.grad(rg.grad(f)))(0.7), 3.0 * np.sin(0.7) ** 2 * np.cos(0.7))
+
+
+WRONG = {
+    "shape of a cotangent": (with_rules(lambda x: (x * 2, x), lambda r, ct: (np.ones(2),)), "bwd returns is f64"),
+    "shape of an output": (with_rules(lambda x: (np.ones(2), x), lambda r, ct: (ct,)), "output of fwd is f64"),
+    "complex cotangent": (with_rules(lambda x: (x * 2, x), lambda r, ct: (ct * 1j,)), "expected float"),
+    "text": (with_rules(lambda x: (x * 2, x), lambda r, ct: ("two",)), "cotangent of type str"),
+    "shape of a tangent": (with_rule(lambda p, t: (p[0] * 2, t[0] * np.ones(2))), "tangent that the rule returns"),
+    "shape of a value": (with_rule(lambda p, t: (p[0] * np.ones(2), t[0])), "output of the rule"),
+    "not linear": (with_rule(lambda p, t: (p[0] * 2, t[0] ** 2)), "not linear in its tangents: pow"),
+}
+
+
+@pytest.mark.parametrize(("f", "told"), WRONG.values(), ids=WRONG)
+@pytest.mark.parametrize("use", [rg.grad, rg.jit], ids=["grad", "jit"])
+def test_rules_that_return_what_does_not_fit_are_refused(f: Any, told: str, use: Any) -> None:
+    with pytest.raises(rg.errors.UserError, match=told) as caught:
+        use(lambda x: f(x) * 1.0)(0.5)
+    assert "test_custom_rules.py" in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", [rg.custom_vjp, rg.custom_jvp])
+def test_keywords_and_defaults(kind: Any) -> None:
+    f = kind(lambda x, y=5.0: x * y)
+    if kind is rg.custom_vjp:
+        f.defvjp(lambda x, y: (x * y, (x, y)), lambda r, ct: (ct * r[1] * 10.0, ct * r[0] * 10.0))
+    else:
+        f.defjvp(lambda p, t: (p[0] * p[1], 10.0 * (t[0] * p[1] + t[1] * p[0])))
+    assert (f(2.0), f(2.0, y=3.0), f(y=3.0, x=2.0)) == (10.0, 6.0, 6.0)
+    assert (rg.grad(f)(2.0), rg.grad(lambda x: f(x, y=3.0))(2.0)) == (50.0, 30.0)
+    assert rg.grad(lambda y: f(y=y, x=2.0))(3.0) == 20.0
+    with pytest.raises(TypeError, match="'z'"):
+        f(2.0, z=1.0)
+
+
+def test_arguments_by_keyword_alone_are_refused() -> None:
+    f = rg.custom_vjp(lambda x, *, y=5.0: x * y)
+    f.defvjp(lambda x: (x * 5.0, None), lambda r, ct: (ct * 5.0,))
+    assert rg.grad(f)(2.0) == 5.0
+    with pytest.raises(rg.errors.ArgnumsError, match="y by keyword alone"):
+        f(2.0, y=3.0)

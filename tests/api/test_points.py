@@ -203,6 +203,16 @@ def test_linear_transpose_is_the_transposed_matrix():
     np.testing.assert_array_equal(y, [2.0, 4.0])
 
 
+@pytest.mark.parametrize("f", [lambda x: x + 1.0, lambda x: np.concatenate([x, [0.5]]), lambda x: x - np.ones(3)])
+def test_affine_functions_have_no_transpose(f):
+    with pytest.raises(rg.errors.NonDifferentiableError, match="not zero where its arguments are"):
+        rg.linear_transpose(f, X)
+
+
+def test_infinite_factors_are_linear():
+    assert np.isinf(rg.linear_transpose(lambda x: x * np.inf, X)(X)[0]).all()
+
+
 def test_the_transpose_of_the_transpose_is_the_function():
     def f(x):
         return W @ np.flip(x) if False else W @ x[::-1]

@@ -1,0 +1,96 @@
+"""The graphs of user-written derivatives, with the inputs and outputs of the functions that they belong to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..errors import InternalError, NonDifferentiableError, RetrogradError, ShapeError
+from ..ir.builder import Builder, Symbol
+from ..ir.graph import Graph
+from ..ir.types import Aval
+from ..passes.inline import inline_into
+from ..passes.transpose import transpose
+from ..tracer.trace import Capture
+
+
+def fitted(b: Builder, x: Symbol, aval: Aval, what: str) -> Symbol:
+    """What a rule returned in the type that it must have; ShapeError for another shape, or complex in place of real."""
+    if x.shape != aval.shape or (x.dtype.kind == "c" and aval.dtype.kind != "c"):
+        remedy = "return its real part" if x.shape == aval.shape else "return the shape of what it belongs to"
+        raise ShapeError(f"{what} is {x.aval}, expected {aval}", remedy=remedy)
+    return b.coerce(x, aval)
+
+
+def closed(graphs: Sequence[tuple[Graph, int, Sequence[Capture]]]) -> tuple[list[Graph], list[Capture]]:
+    """Give separately recorded graphs the union of their captures, which follow the first ``n`` inputs of each."""
+    union = {id(c.payload): c for _, _, captures in graphs for c in captures}
+    found = []
+    for graph, n, captures in graphs:
+        b = Builder()
+        inputs = b.inputs_like(graph.inputs[:n])
+        extra = {key: b.input(c.symbol.aval, c.symbol.value.hint) for key, c in union.items()}
+        outs = inline_into(b, graph, [*inputs, *(extra[id(c.payload)] for c in captures)])
+        found.append(b.graph(graph.name, outs))
+    return found, list(union.values())
+
+
+def typed(graph: Graph, body: Graph) -> Graph:
+    """Cast the results of a jvp rule's graph to the avals of the body's results, and its tangents as well."""
+    b = Builder()
+    outs = inline_into(b, graph, b.inputs_like(graph.inputs))
+    wanted = [("the output of the rule", a) for a in body.out_avals]
+    wanted += [("the tangent that the rule returns", a) for a in body.out_avals if a.inexact]
+    return b.graph(graph.name, [fitted(b, o, a, what) for o, (what, a) in zip(outs, wanted, strict=True)])
+
+
+def check_linear(rule: Graph, tangents: int) -> None:
+    """NonDifferentiableError unless the last results are linear in the last inputs; there are so many ``tangents``."""
+    known = len(rule.inputs) - tangents
+    linear = Graph(rule.name, rule.inputs, rule.nodes, rule.outputs[len(rule.outputs) // 2 :])
+    try:
+        transpose(linear, known)
+    except InternalError as fault:
+        raise NonDifferentiableError(
+            f"the rule of custom_jvp is not linear in its tangents: {fault.what}",
+            where=fault.where,
+            remedy="return a sum of products of each tangent with what does not depend on tangents",
+        ) from None
+    except RetrogradError:  # what has no reverse mode may be there for forward mode
+        pass
+
+
+def captures_before_tangents(graph: Graph, n: int, m: int, captures: int, inexact: Sequence[bool]) -> Graph:
+    """Reorder inputs (x..., ẋ..., c...) to (x..., c..., ẋ..., ċ...): captures are arguments like the others."""
+    b = Builder()
+    inputs = graph.inputs
+    xs = b.inputs_like(inputs[:n])
+    cs = b.inputs_like(inputs[m : m + captures])
+    dots = b.inputs_like(inputs[n:m])
+    for v in inputs[m : m + captures]:
+        if v.aval.inexact:
+            b.input(v.aval)
+    return b.graph(graph.name, inline_into(b, graph, [*xs, *dots, *cs]))
+
+
+def prefixed(forward: Graph, body: Graph, n: int) -> Graph:
+    """(x..., c...) → y..., r..., c...: results with the body's avals; the captures are residuals, too."""
+    b = Builder()
+    inputs = b.inputs_like(forward.inputs)
+    outs = inline_into(b, forward, inputs)
+    k = len(body.outputs)
+    results = [fitted(b, o, a, "the output of fwd") for o, a in zip(outs[:k], body.out_avals, strict=True)]
+    return b.graph("forward", [*results, *outs[k:], *inputs[n:]])
+
+
+def shaped(backward: Graph, body: Graph, n: int, residuals: int, inexact: Sequence[int]) -> Graph:
+    """(r..., c..., ȳ...) → x̄..., c̄...: cotangents with the body's avals, those of captures zero."""
+    b = Builder()
+    rs = b.inputs_like(backward.inputs[:residuals])
+    cs = b.inputs_like(body.inputs[n:])
+    cts = [b.input(body.out_avals[i], "ct") for i in inexact]
+    given = [b.coerce(ct, v.aval) for ct, v in zip(cts, backward.inputs[residuals:], strict=False)]  # captures follow
+    outs = inline_into(b, backward, [*rs, *given, *cs])
+    wanted = [v.aval for v in body.inputs[:n] if v.aval.inexact]
+    zeros = [b.zeros(v.aval) for v in body.inputs[n:] if v.aval.inexact]
+    found = [fitted(b, o, a, "a cotangent that bwd returns") for o, a in zip(outs, wanted, strict=True)]
+    return b.graph("backward", [*found, *zeros])
