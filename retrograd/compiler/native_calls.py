@@ -43,11 +43,11 @@ def shorten(compiled: Any, found: Found, args: tuple[Any, ...], kwargs: dict[str
 
 def of_kernel(paths: Paths, name: str) -> Callable[[Any], Any] | None:
     """A function of the module whose only kernel is all of these paths; None if they do more."""
-    found = getattr(getattr(paths.code.function, "__self__", None), name, None)
-    ways = list(paths.known.values())
-    if not isinstance(found, BuiltinFunctionType) or len(ways) != 1 or ways[0].derived.later is not None:
+    ways = list(paths.known.values())  # none, if calls are interpreted
+    if len(ways) != 1 or ways[0].derived.later is not None:
         return None
-    return found
+    found = getattr(getattr(paths.code.function, "__self__", None), name, None)
+    return found if isinstance(found, BuiltinFunctionType) else None
 
 
 def _serve(compiled: Any, paths: Paths, call: Call, maker: Callable[[Any], Any], patterns: Any) -> None:

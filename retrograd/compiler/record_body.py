@@ -54,6 +54,8 @@ def strong(x: Any) -> Any:
     """A Python number as the NumPy scalar that it becomes in a loop."""
     if isinstance(x, Tracer):
         return x if isinstance(x.shadow, (np.ndarray, np.generic)) else x.astype(x.dtype)
+    if type(x) is int and not -(1 << 63) <= x < 1 << 63:
+        raise CarryError(f"an array cannot hold the integer {x}", remedy="write it as a float, or as a smaller integer")
     if isinstance(x, (bool, int, float, complex)):
         return aval_of(x).dtype.type(x)
     traceable(x)

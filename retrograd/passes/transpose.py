@@ -78,6 +78,8 @@ def _transpose_node(
             if isinstance(operand, LinearOperand) and ct is not None:
                 _accumulate(ct_of, value, ct)
         return
+    if len(cts) != 1:
+        raise InternalError(f"{prim.name} has no transpose", where=node.where)
     together = prim.joint or prim.jvp is not None
     if not together and sum(isinstance(x, LinearOperand) for x in operands) > 1:
         raise InternalError(f"{prim.name} is not linear in its operands together", where=node.where)

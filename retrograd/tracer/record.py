@@ -110,7 +110,8 @@ def _recorded(
         shadows: list[Any] = []
         statics: dict[int, Any] = {}
         for i, leaf in enumerate(leaves):
-            if isinstance(leaf, (Tracer, np.ndarray, *NUMBERS)) and not isinstance(leaf, np.character):
+            huge = type(leaf) is int and not -(1 << 63) <= leaf < 1 << 63
+            if isinstance(leaf, (Tracer, np.ndarray, *NUMBERS)) and not isinstance(leaf, np.character) and not huge:
                 outputs.append(_output(trace, leaf))
                 shadows.append(shadow_of(leaf))
             else:

@@ -289,3 +289,20 @@ def test_comparisons_of_whole_numbers_of_python(name: str) -> None:
                 assert np.array_equal(found, expected)
                 assert np.asarray(found).dtype == np.asarray(expected).dtype
             assert "object" not in str(compiled.at(x).graph)
+
+
+HUGE = -(2**63) - 1, -(2**63), 2**63 - 1, 2**63, 2**70
+
+
+def test_whole_numbers_of_python_are_results_of_any_size() -> None:
+    assert rg.jit(lambda x: (x, HUGE))(1.5) == (1.5, HUGE)
+    assert rg.grad(lambda x: (x * x, {"n": HUGE}), has_aux=True)(1.5) == (3.0, {"n": HUGE})
+    square = rg.jit(lambda n, x: n * n + 1)
+    assert [square(n, 1.0) for n in (10**18, 10**10, 3, 10**18)] == [10**36 + 1, 10**20 + 1, 10, 10**36 + 1]
+
+
+def test_loops_take_whole_numbers_of_64_bits() -> None:
+    for n in (-(2**63), 2**63 - 1):
+        assert rg.jit(lambda x, n=n: rg.fori_loop(3, lambda _, c: (c[0], c[1] * x), (n, 1.0)))(2.0) == (n, 8.0)
+    with pytest.raises(rg.errors.CarryError, match="an array cannot hold the integer"):
+        rg.jit(lambda x: rg.fori_loop(3, lambda _, c: (c[0], c[1] * x), (2**63, 1.0)))(2.0)
