@@ -205,15 +205,18 @@ def jacobian(
 
 
 def _cheaper(argnums: Argnums, has_aux: bool, function: Callable[..., Any]) -> Callable[..., Any]:
-    plain = Transform("jacobian")
-
     def matrix(*args: Any, **kwargs: Any) -> Any:
-        call = take_apart(function, args, kwargs)
-        chosen = wanted(call, function, argnums)
-        recorded = plain.record(function, call)[0]
-        variables = (aval_of(shadow_of(x)) for x, on in zip(call.values(), chosen.active, strict=True) if on)
-        results = recorded.graph.out_avals[: split_aux(recorded, has_aux)[1]]
-        mode = jacfwd if sum(map(directions, variables)) <= sum(map(directions, results)) else jacrev
+        mode = jacfwd if suits_columns(argnums, has_aux, function, args, kwargs) else jacrev
         return mode(function, argnums, has_aux=has_aux)(*args, **kwargs)
 
     return matrix
+
+
+def suits_columns(argnums: Argnums, has_aux: bool, function: Callable[..., Any], args: Any, kwargs: Any) -> bool:
+    """Whether a Jacobian has no more columns than rows, each complex number counted twice."""
+    call = take_apart(function, args, kwargs)
+    chosen = wanted(call, function, argnums)
+    recorded = Transform("jacobian").record(function, call)[0]
+    variables = (aval_of(shadow_of(x)) for x, on in zip(call.values(), chosen.active, strict=True) if on)
+    results = recorded.graph.out_avals[: split_aux(recorded, has_aux)[1]]
+    return sum(map(directions, variables)) <= sum(map(directions, results))

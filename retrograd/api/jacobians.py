@@ -22,16 +22,18 @@ from .gradients import grad
 from .restricted import by_complex, checked_argnums, restricted
 from .sparse import SparseJacobian, without_aux
 
+Combined = Callable[[Any, Any], Any]
+
 
 def directions(aval: Aval) -> int:
     """How many derivatives a Jacobian takes along a variable, or of a result: two for each complex number."""
     return aval.size * (2 if aval.dtype.kind == "c" else 1)
 
 
-def _along_units(linear: Callable[[Any], Any], x: Any) -> tuple[list[Any], Spec]:
+def _along_units(linear: Callable[[Any], Any], x: Any, combined: Combined = by_complex) -> tuple[list[Any], Spec]:
     """The leaves of a function of tangents or cotangents like ``x`` for all unit arrays, along a leading axis.
 
-    For complex numbers z = a + i b that is ∂/∂a - i ∂/∂b, and of complex results half of it: f' where f is holomorphic.
+    Derivatives along 1 and along i are ``combined`` to those by complex numbers.
     """
     aval = aval_of(shadow_of(x))
     n = aval.size
@@ -39,7 +41,7 @@ def _along_units(linear: Callable[[Any], Any], x: Any) -> tuple[list[Any], Spec]
     if directions(aval) == n:
         return flatten(over_basis(linear)(units))
     found, spec = flatten(over_basis(linear)(np.concatenate([units, 1j * units])))
-    return [by_complex(y[:n], y[n:]) for y in found], spec
+    return [combined(y[:n], y[n:]) for y in found], spec
 
 
 def _zeros(x: Any) -> Any:
@@ -104,11 +106,15 @@ def jacrev(
 ) -> Any:
     """The Jacobian, row by row in reverse mode; ``derivative_docstrings`` has its parameters."""
     argnums = checked_argnums("jacrev", argnums)
-    made = Composed("jacrev", make=_rows, options=(argnums, has_aux), backend=backend)
+    made = Composed("jacrev", make=rows, options=(argnums, has_aux), backend=backend)
     return partial(Compiled, transform=made) if function is None else Compiled(function, made)
 
 
-def _rows(argnums: Argnums, has_aux: bool, function: Callable[..., Any]) -> Callable[..., Any]:
+def rows(
+    argnums: Argnums, has_aux: bool, function: Callable[..., Any], combined: Combined = by_complex
+) -> Callable[..., Any]:
+    """The Jacobian as a function, row by row; ``combined`` makes derivatives of complex results from those of parts."""
+
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         f, leaves, tree = restricted(function, argnums, args, kwargs)
         out, pullback, *aux = vjp(f, *leaves, has_aux=has_aux)
@@ -120,9 +126,9 @@ def _rows(argnums: Argnums, has_aux: bool, function: Callable[..., Any]) -> Call
             def pull(ct: Any, i: int = i, rest: list[Any] = rest) -> Any:
                 return pullback(unflatten(spec, [*rest[:i], ct, *rest[i + 1 :]]))
 
-            rows = _along_units(pull, y)[0]
+            pulled = _along_units(pull, y, combined)[0]
             shape = np.shape(shadow_of(y))
-            blocks.append(tree([np.reshape(r, (*shape, *r.shape[1:])) for r in rows]))
+            blocks.append(tree([np.reshape(r, (*shape, *r.shape[1:])) for r in pulled]))
         found = unflatten(spec, blocks)
         return (found, *aux) if has_aux else found
 

@@ -46,6 +46,9 @@ def restricted(
 
 
 def by_complex(along_one: Any, along_i: Any) -> Any:
-    """The derivative by complex numbers, of what has these derivatives along 1 and i."""
+    """The derivative by complex numbers z = a + ib, of what has these derivatives along 1 and i: ∂/∂a - i ∂/∂b.
+
+    Of complex results it is half of that, which is f' where f is holomorphic.
+    """
     twice = along_one - 1j * along_i
     return 0.5 * twice if np.iscomplexobj(along_one) else twice

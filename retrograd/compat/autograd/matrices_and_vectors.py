@@ -7,44 +7,30 @@ from typing import Any
 
 import numpy as np
 
-from ...api.at_a_point import vjp
-from ...api.batching import over_basis
-from ...api.jacobians import jacfwd
-from ...api.restricted import restricted
-from ...compiler.signature import take_apart, wanted
-from ...compiler.transform import Transform
+from ...api.adjoints import suits_columns
+from ...api.jacobians import jacfwd, rows
+from ...api.restricted import by_complex, restricted
 from ...errors import ShapeError
 from ...tracer.array import shadow_of
 from ...tracer.containers import flatten_like
-from ...tracer.tree import flatten, unflatten
+from ...tracer.tree import flatten
 from .compiled_operators import Chosen, Function
-
-RECORDED = Transform("jacobian")
 
 
 def jacobian_matrix(argnums: Chosen, fun: Function) -> Function:
     """The Jacobian of ``fun`` as a function: column by column where that is cheaper and every argument is real."""
 
     def matrix(*args: Any, **kwargs: Any) -> Any:
-        by_columns = jacfwd(fun, argnums) if _suits_columns(argnums, fun, args, kwargs) else by_rows(argnums, fun)
-        return by_columns(*args, **kwargs)
+        real = not _is_complex(argnums, fun, args, kwargs)
+        by_columns = real and suits_columns(argnums, False, fun, args, kwargs)
+        return (jacfwd(fun, argnums) if by_columns else by_rows(argnums, fun))(*args, **kwargs)
 
     return matrix
 
 
-def _suits_columns(argnums: Chosen, fun: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    call = take_apart(fun, args, kwargs)
-    chosen = wanted(call, fun, argnums)
-    leaves = [shadow_of(x) for x, on in zip(call.values(), chosen.active, strict=True) if on]
-    if any(map(np.iscomplexobj, leaves)):
-        return False
-    avals = RECORDED.record(fun, call)[0].graph.out_avals
-    return sum(map(np.size, leaves)) <= sum(aval.size * _parts(aval.dtype) for aval in avals)
-
-
-def _parts(dtype: np.dtype[Any]) -> int:
-    """How many real numbers an entry is."""
-    return 1 + (dtype.kind == "c")
+def _is_complex(argnums: Chosen, fun: Function, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    _, leaves, _ = restricted(fun, argnums, args, kwargs)
+    return any(np.iscomplexobj(shadow_of(x)) for x in leaves)
 
 
 def by_rows(argnums: Chosen, fun: Function) -> Function:
@@ -53,49 +39,20 @@ def by_rows(argnums: Chosen, fun: Function) -> Function:
     By a complex argument, the row of a complex result is the gradient of its real part, which is the derivative of a
     holomorphic function. By a real argument, it is the derivative of both parts.
     """
-
-    def matrix(*args: Any, **kwargs: Any) -> Any:
-        f, leaves, tree = restricted(fun, argnums, args, kwargs)
-        out, pullback = vjp(f, *leaves)
-        outs, spec = flatten(out)
-        blocks = []
-        for i, y in enumerate(outs):
-            rest = [_zeros(o) for o in outs]
-
-            def pull(ct: Any, i: int = i, rest: list[Any] = rest) -> Any:
-                return pullback(unflatten(spec, [*rest[:i], ct, *rest[i + 1 :]]))
-
-            blocks.append(tree(_block(over_basis(pull), _zeros(y), leaves)))
-        return unflatten(spec, blocks)
-
-    return matrix
+    return rows(argnums, False, fun, _of_real_part)
 
 
-def _zeros(x: Any) -> Any:
-    return np.zeros_like(shadow_of(x))[()]
-
-
-def _block(pull: Callable[[Any], Any], zeros: Any, leaves: list[Any]) -> list[Any]:
-    """The rows of one result, by each argument."""
-    shape, dtype = zeros.shape, zeros.dtype
-    units = np.eye(zeros.size, dtype=dtype).reshape(zeros.size, *shape)
-    rows = list(pull(units))
-    if dtype.kind == "c" and not all(np.iscomplexobj(shadow_of(x)) for x in leaves):
-        turned = pull(1j * units)  # a real argument hears only of the real part of ct · derivative
-        rows = [
-            r if np.iscomplexobj(shadow_of(x)) else r - 1j * s for r, s, x in zip(rows, turned, leaves, strict=True)
-        ]
-    return [np.reshape(r, (*shape, *np.shape(shadow_of(r))[1:])) for r in rows]
+def _of_real_part(along_one: Any, along_i: Any) -> Any:
+    return along_one if np.iscomplexobj(along_one) else by_complex(along_one, along_i)
 
 
 def hessian_matrix(argnums: Chosen, fun: Function) -> Function:
     """The Jacobian of the Jacobian of ``fun`` as a function."""
-    rows = by_rows(argnums, fun)
+    once = by_rows(argnums, fun)
 
     def matrix(*args: Any, **kwargs: Any) -> Any:
-        _, leaves, _ = restricted(fun, argnums, args, kwargs)
-        is_complex = any(np.iscomplexobj(shadow_of(x)) for x in leaves)
-        return (by_rows(argnums, rows) if is_complex else jacfwd(rows, argnums))(*args, **kwargs)
+        twice = by_rows(argnums, once) if _is_complex(argnums, fun, args, kwargs) else jacfwd(once, argnums)
+        return twice(*args, **kwargs)
 
     return matrix
 
