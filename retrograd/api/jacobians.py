@@ -13,7 +13,7 @@ from ..compiler.composed import Composed
 from ..compiler.signature import Argnums
 from ..errors import NonDifferentiableError, OptionError
 from ..ir.types import Aval, aval_of
-from ..tracer.array import shadow_of
+from ..tracer.array import NUMBERS, Tracer, shadow_of
 from ..tracer.tree import Spec, flatten, unflatten
 from .along_tangents import jvp, linearize
 from .at_a_point import vjp
@@ -44,7 +44,27 @@ def _along_units(linear: Callable[[Any], Any], x: Any, combined: Combined = by_c
     return [combined(y[:n], y[n:]) for y in found], spec
 
 
+def _inexact(column: Any, like: Aval) -> Any:
+    """The derivatives of a result along all directions of a variable: zeros for integers and bools."""
+    if type(column) is int:  # of more than 64 bits
+        return np.zeros(like.size, like.dtype)
+    _check_result(column)
+    return column if np.issubdtype(column.dtype, np.inexact) else np.zeros(column.shape, like.dtype)
+
+
+def _check_result(x: Any) -> None:
+    """NonDifferentiableError for a result of the function that is no array and no number."""
+    if not isinstance(x, (Tracer, np.ndarray, *NUMBERS)) or isinstance(x, np.character):
+        raise NonDifferentiableError(
+            f"the function returns an object of type {type(x).__name__}, which has no derivative",
+            remedy="return it beside the result, with has_aux=True",
+        )
+
+
 def _zeros(x: Any) -> Any:
+    _check_result(x)
+    if type(x) is int:
+        return 0
     aval = aval_of(shadow_of(x))
     return np.zeros(aval.shape, aval.dtype)[()]
 
@@ -76,7 +96,7 @@ def _columns(argnums: Argnums, has_aux: bool, function: Callable[..., Any]) -> C
 
             outs, spec = _along_units(push, x)
             like = aval_of(shadow_of(x))
-            outs = [o if np.issubdtype(o.dtype, np.inexact) else np.zeros(o.shape, like.dtype) for o in outs]
+            outs = [_inexact(o, like) for o in outs]
             columns.append([np.reshape(np.moveaxis(o, 0, -1), (*o.shape[1:], *like.shape)) for o in outs])
         found = unflatten(spec, [tree([column[k] for column in columns]) for k in range(len(columns[0]))])
         return (found, aux) if has_aux else found

@@ -91,7 +91,7 @@ def find(compiled: Any, call: Call) -> Found:
         return plainly(call)
     paths = found.paths
     many = isinstance(paths, Paths) and len(paths.known) > MOST_WAYS
-    if isinstance(paths, Paths) and (many or paths not in seen.judged):
+    if isinstance(paths, Paths) and paths.known and (many or paths not in seen.judged):
         seen.judged.add(paths)
         way = next(iter(paths.known.values()))
         if asked := _asked(found.call, way.recorded.graph, varying, many):

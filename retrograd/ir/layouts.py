@@ -9,6 +9,7 @@ import numpy as np
 
 from .evaluate import run_node
 from .graph import Graph, Node, Value, filled
+from .texts import Arg
 from .types import Aval
 
 Order = tuple[int, ...]  # axes of more than one element, the outermost first
@@ -59,6 +60,8 @@ class Layouts:
         if prim.multi:
             fresh = prim.order and prim.fresh is not None and any(node.outputs[k] is out for k in prim.fresh(node))
             return _packed(out.aval) if fresh else None
+        if prim.name == "gather":
+            return self._gathered(node)
         if not prim.order:
             return None
         arrays = [v for v in node.inputs if not (prim.numpy.broadcasts and filled(v, self._made))]
@@ -68,6 +71,21 @@ class Layouts:
             return None if kept is None else _packed(out.aval, kept)
         ordered = all(o is not None and o == tuple(sorted(o)) for o in orders)
         return _packed(out.aval) if ordered else None
+
+    def _gathered(self, node: Node) -> Shown | None:
+        """The result of neighbouring arrays as indices behind slices, whose axes are then the outermost in memory."""
+        source, index = node.inputs[0], node.attrs["index"]
+        order = self.order(source)
+        arrays = [k for k, part in enumerate(index) if isinstance(part, Arg)]
+        before = index[: arrays[0]] if arrays else ()
+        neighbours = arrays == list(range(arrays[0], arrays[-1] + 1)) if arrays else False
+        if not neighbours or order is None or order != tuple(sorted(order)):
+            return None
+        if not before or not all(isinstance(part, slice) for part in before):
+            return None
+        ndim = max(v.aval.ndim for v in node.inputs[1:])
+        first = range(len(before), len(before) + ndim)
+        return _packed(node.out.aval, (*first, *(k for k in range(node.out.aval.ndim) if k not in first)))
 
     def _view(self, node: Node) -> Shown | None:
         source = node.inputs[node.prim.alias or 0]

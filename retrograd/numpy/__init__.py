@@ -9,6 +9,7 @@ from ..tracer import (
     masks,
     memory_order,
     moving_slices,
+    narrow_integers,
     refusals,
     ufunc_options,
 )

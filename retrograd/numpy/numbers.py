@@ -55,6 +55,7 @@ def clip(
     given = [x if y is ABSENT else y for x, y in ((a_min, min), (a_max, max))]
     low, high = (None if x is ABSENT or x is None else as_operand(x) for x in given)
     shadow = np.clip(shadow_of(a), shadow_of(low), shadow_of(high))
+    low, high = (_in_range(x, shadow.dtype) for x in (low, high))
     if all(isinstance(x, (int, float, np.generic)) and x == x for x in (low, high)):  # noqa: PLR0124 - not nan
         low, high = (shadow.dtype.type(x).item() for x in (low, high))
         return into(out, _applied(extrema.clip, a, shadow, low=low, high=high))
@@ -63,6 +64,14 @@ def clip(
     result = a if low is None else np.maximum(a, low)
     result = result if high is None else np.minimum(result, high)
     return into(out, np.positive(a) if low is high is None else as_dtype(result, shadow.dtype))
+
+
+def _in_range(bound: Any, dtype: np.dtype[Any]) -> Any:
+    """A bound of ``np.clip``: an integer of Python's beyond the dtype is its last number."""
+    if type(bound) is not int or dtype.kind not in "iu":
+        return bound
+    info = np.iinfo(dtype)
+    return max(info.min, min(bound, info.max))
 
 
 @implements(np.sinc)

@@ -28,7 +28,9 @@ def _raise_to(x: Any, n: Any) -> Any:
         shortcut = _shortcut(base.dtype, type(n).__name__, n)
         if shortcut is not None:
             return shortcut(x)
-    if type(base) in (int, float) and isinstance(power, (int, float)):
+    if type(base) is type(power) is int and isinstance(n, Tracer) and n.home.concrete:
+        bool(np.less(n, 0))  # the power is a float then
+    elif type(base) in (int, float) and isinstance(power, (int, float)):
         _ask_for_roots_of_negatives(x, n)
     return elementwise(REGISTRY["power" if _by_ufunc(base, power) else "pow"], np.power, [x, n], operator.pow)
 

@@ -44,7 +44,7 @@ def _worth_it(x: Symbol) -> bool:
 
 
 def _products(x: Symbol, y: Symbol) -> Symbol | None:
-    """A power as products and a root.
+    """A power as products, quotients and a root, none of which is larger than base and power are.
 
     Half exponents of -inf give nan instead of inf, as the derivative of a power has it.
     """
@@ -56,9 +56,9 @@ POWERS: dict[Any, Callable[[Symbol], Symbol]] = {
     3.0: lambda x: x * x * x,
     4.0: lambda x: (x * x) * (x * x),
     1.5: lambda x: x * sqrt(x),
-    -1.5: lambda x: reciprocal(x * sqrt(x)),
-    -2.0: lambda x: reciprocal(x * x),
-    -3.0: lambda x: reciprocal(x * x * x),
+    -1.5: lambda x: reciprocal(x) / sqrt(x),
+    -2.0: lambda x: square(reciprocal(x)),
+    -3.0: lambda x: reciprocal(x) / square(x),
 }
 
 

@@ -6,6 +6,7 @@ import math
 import operator
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import ref
 
@@ -105,6 +106,7 @@ class Tracer(Held):
             "create the array inside the traced function, or use the NumPy function of the same purpose",
         )
 
+    @partial(noting_failure, faults=(*BY_VALUE, ValueError))  # the last one of int(nan)
     def _decide(self, kind: str, convert: Callable[[Any], Any]) -> Any:
         """Answer Python's question about the value, and guard it: the graph holds only where the answer is the same."""
         found = convert(self.shadow)

@@ -299,14 +299,14 @@ class Recording:
 BY_VALUE = (ArithmeticError, IndexError, np.linalg.LinAlgError)
 
 
-def noting_failure(function: F) -> F:
+def noting_failure(function: F, faults: tuple[type[Exception], ...] = BY_VALUE) -> F:
     """Wrap a function: a failure that depends on values taints the trace, since other values may not fail."""
 
     @functools.wraps(function)
     def noted(*args: Any, **kwargs: Any) -> Any:
         try:
             return function(*args, **kwargs)
-        except BY_VALUE:
+        except faults:
             trace = CURRENT.get()
             while trace is not None:
                 trace.tainted = True

@@ -18,7 +18,7 @@ from ..where import user_site
 from .array import NUMBERS, Tracer, cast_to, check_aval, settled, shadow_of, symbol_in, tracers_in, wrap
 from .creation import joined
 from .mutation import check_writable, make_traced, write
-from .trace import STOPPED, Trace, owner, unsupported
+from .trace import STOPPED, Trace, noting_failure, owner, unsupported
 
 Ufunc = Callable[..., Any]
 WEAK = {"i": int, "f": float, "c": complex}  # the types of Python numbers, by the kinds of their dtypes
@@ -100,6 +100,7 @@ def as_operand(x: Any) -> Any:
     return x if isinstance(x, Tracer) else np.asarray(x)
 
 
+@noting_failure
 def elementwise(prim: Primitive, ufunc: Any, operands: Sequence[Any], run: Callable[..., Any], **options: Any) -> Any:
     """Record ``run(*operands)``: ``ufunc`` with ``dtype`` and ``casting``, or the operator that means the same."""
     operands = [x if type(x) is Tracer else as_operand(x) for x in operands]
@@ -114,7 +115,7 @@ def elementwise(prim: Primitive, ufunc: Any, operands: Sequence[Any], run: Calla
             what = f"{name_of(ufunc)} of a traced value and objects"
             raise unsupported(what, "convert them to numbers first") from None
         return wrap(owner(tracers_in(operands)), None, shadow, user_site(2)[0])
-    targets = _targets(ufunc, given, aval_of(shadow), **options)
+    targets = TRANSFORMS.comparable(prim, operands, _targets(ufunc, given, aval_of(shadow), **options))
     return recorded(prim, operands, targets, shadow, {})
 
 

@@ -177,3 +177,10 @@ def test_all_kinds_of_derivatives_are_pickled():
     for made in (rg.jacobian(np.sin), rg.hessian(np.sin), rg.jacfwd(np.sin), rg.jacrev(np.sin)):
         assert pickle.loads(pickle.dumps(made))(0.3) == made(0.3)
     assert pickle.loads(pickle.dumps(rg.hvp(np.sin)))(0.3, 2.0) == rg.hvp(np.sin)(0.3, 2.0)
+
+
+@both
+def test_results_without_derivatives(jacobian):
+    assert [float(d) for d in jacobian(lambda x: (x * x, 3, 2**70, True))(1.5)] == [3.0, 0.0, 0.0, 0.0]
+    with pytest.raises(rg.errors.NonDifferentiableError, match="object of type str"):
+        jacobian(lambda x: (x * x, "two"))(1.5)

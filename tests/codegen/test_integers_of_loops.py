@@ -112,3 +112,37 @@ def test_lists_that_loops_collect_hold_numpys_numbers(backend: str, step: Step, 
         found = rg.grad(times, backend=backend)(x)
         assert np.asarray(found).dtype == np.float64
         np.testing.assert_allclose(found, np.full(np.shape(x), float(factor)), rtol=1e-14)
+
+
+@pytest.mark.parametrize("backend", BACKENDS)
+def test_narrow_integers_are_compared_with_numbers_of_steps_that_they_do_not_hold(backend: str) -> None:
+    def f(x: Any) -> Any:
+        def step(t: Any, c: Any) -> Any:
+            small = np.arange(3, dtype=np.uint8)
+            return (
+                c
+                + x * (np.uint8(3) > t - 2)
+                + x * (np.int8(3) < 100 * t)
+                + x * np.sum(small >= t - 2)
+                + x * (t != np.int8(2))
+            )
+
+        return rg.fori_loop(4, step, 0.0)
+
+    plain = sum((t - 2 < 3) + (100 * t > 3) + sum(k >= t - 2 for k in range(3)) + (t != 2) for t in range(4))
+    assert rg.jit(f, backend=backend)(1.0) == plain
+    assert rg.grad(f, backend=backend)(1.0) == plain
+
+
+def test_ranges_of_long_chains_take_no_long_time() -> None:
+    def f(x: Any) -> Any:
+        def step(t: Any, c: Any) -> Any:
+            n, m, y = c
+            for _ in range(60):
+                n, m = n + n, m + n
+            return n, m, y * 0.5 + x * (n + m > 0)
+
+        return rg.fori_loop(5, step, (ONE, 2 * ONE, 0.0))[2]
+
+    with np.errstate(over="ignore"):
+        assert np.isfinite(rg.jit(f)(1.0))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import retrograd as rg
 from retrograd.compiler.executable import Executable
 from retrograd.ir import Graph, evaluate
 from retrograd.ir.builder import Builder
@@ -113,3 +114,26 @@ def test_elementwise_results_of_mixed_operands(orders: tuple[tuple[int, ...], tu
     for value, result in zip(graph.outputs, results, strict=True):
         known = lies_as_said(result, layouts.order(value), graph.producer[value])
         assert known or len(graph.producer[value].inputs) == 2
+
+
+GATHERS = [
+    np.s_[:, 0], np.s_[:, :, 0], np.s_[:, 0, 0], np.s_[..., 0], np.s_[0], np.s_[0, 0], np.s_[:, 0, :, 0], np.s_[1:3, 0],
+    np.s_[:, 0, 1], np.s_[:, 0, 1:3], np.s_[:, 0, ::-1], np.s_[::2, 1:, 0], np.s_[None, :, 0], np.s_[:, None, 0],
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("shape", [(5,), (3, 5), (1,)], ids=str)
+@pytest.mark.parametrize("index", GATHERS, ids=str)
+def test_gathered_elements(index: Any, shape: tuple[int, ...]) -> None:
+    """Each 0 stands for an array of indices."""
+    places = np.arange(np.prod(shape)).reshape(shape) % 4
+    parts = index if isinstance(index, tuple) else (index,)
+
+    def f(x: Any, i: Any) -> Any:
+        return x[tuple(i if part == 0 and isinstance(part, int) else part for part in parts)]
+
+    x = np.arange(480.0).reshape(4, 5, 6, 4)
+    graph = rg.jit(f).at(x, places).graph
+    known = check(graph, [x, places])
+    slices = [part for part in parts if isinstance(part, slice)]
+    assert known or not slices or not isinstance(parts[0], slice) or parts.count(0) > 1 or None in parts

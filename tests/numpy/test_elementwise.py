@@ -409,3 +409,15 @@ def test_logaddexp_of_a_number_has_the_slope_of_that_of_arrays(number: float, dt
             np.testing.assert_array_equal(found, rg.grad(of_arrays)(x, np.full_like(x, number)))
         lowest = str(np.finfo(dtype).min)
         assert (f"{lowest[:8]}" in rg.grad(of_number).source(x)) == (not number > -np.inf)
+
+
+@pytest.mark.parametrize("dtype", ["u1", "i1", "i2", "u4", "i8", "u8"])
+@pytest.mark.parametrize(
+    "bounds", [(-1, 5), (1, 300), (-300, 5), (-(2**70), 2**70), (None, 2**70), (-1, None)], ids=str
+)
+def test_clip_takes_bounds_beyond_a_dtype(dtype: str, bounds: tuple[int | None, int | None]) -> None:
+    x = np.array([0, 1, 7, 100], dtype)
+    for a in (x, x[2], x[:1].reshape(())):
+        found, expected = rg.jit(lambda a: np.clip(a, *bounds))(a), np.clip(a, *bounds)
+        assert found.dtype == expected.dtype
+        np.testing.assert_array_equal(found, expected)

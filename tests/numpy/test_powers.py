@@ -94,3 +94,26 @@ def test_sums_of_squares_are_not_asked_for_their_sign() -> None:
     assert "guard" not in prims
     assert "guard" in {prim.name for prim in rg.jit(lambda x, y: (x * y + 1.0) ** 1.5).at(0.3, -0.4).graph.prims}
     rg.check_grads(pull, (0.3, -0.4), order=2)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+@pytest.mark.parametrize("n", [3.0, 4.0, 1.5, -1.5, -2.0, -3.0])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_powers_of_long_arrays_lose_no_small_results(n: float, backend: str, dtype: str) -> None:
+    """A base whose square overflows has an inverse square that is subnormal."""
+    tiny, size = np.finfo(dtype).tiny, 300
+    e = np.log10(tiny) / n if n < 0 else 0.0
+    x = np.geomspace(*(10.0 ** (-e - 2), 10.0 ** (-e + 2)) if n < 0 else (1e-3, 1e3), size).astype(dtype)
+    x[:4] = 0.0, -0.0, np.inf, np.nan
+    with np.errstate(all="ignore"):
+        found, expected = rg.jit(lambda x: x**n, backend=backend)(x), np.power(x, x.dtype.type(n))
+        near = np.abs(found - expected) <= 3 * np.spacing(np.abs(expected))
+    assert np.all(near | (found == expected) | (np.isnan(found) & np.isnan(expected)))
+
+
+def test_powers_of_whole_numbers_of_python_ask_for_the_sign_of_the_exponent() -> None:
+    power, remainder = rg.jit(lambda n: 3**n), rg.jit(lambda n, x: x * ((-3) ** n % 1000))
+    for n in (2, -2, 40, 3, -1, 5, 40):
+        assert type(power(n)) is type(3**n)
+        assert power(n) == 3**n
+        assert remainder(n, 1.0) == (-3) ** n % 1000

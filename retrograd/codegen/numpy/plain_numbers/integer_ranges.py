@@ -31,6 +31,7 @@ class _Ranges:
 
     def __init__(self, known: dict[Value, Range]) -> None:
         self.known = known
+        self._changes: dict[tuple[Value, Value], Range | None] = {}
 
     def of(self, value: Value) -> Range | None:
         """The range of a value; None for Python's integers without bounds."""
@@ -110,6 +111,11 @@ class _Ranges:
 
     def change(self, graph: Graph, new: Value, old: Value, depth: int = DEEPEST) -> Range | None:
         """The range of the difference of two values; None if they are not seen to differ by what does not grow."""
+        if (new, old) not in self._changes:
+            self._changes[new, old] = self._found_change(graph, new, old, depth)
+        return self._changes[new, old]
+
+    def _found_change(self, graph: Graph, new: Value, old: Value, depth: int) -> Range | None:
         if new is old:
             return 0, 0
         node = graph.producer.get(new)
