@@ -222,7 +222,7 @@ class CustomJvp(Custom):
             [(body.graph, n, body.captures), (typed(ruled.graph, body.graph), len(examples), ruled.captures)]
         )
         rule_graph = captures_before_tangents(rule_graph, n, len(examples), len(captures), inexact)
-        check_linear(rule_graph, len(rule_graph.inputs) - n - len(captures))
+        check_linear(rule_graph, n + len(captures), len(body_graph.outputs))
         outs = _emit(trace, primitives.custom_jvp, {"body": body_graph, "rule": rule_graph}, call, captures)
         return results_of(body)(outs)
 
@@ -257,9 +257,7 @@ class CustomVjp(Custom):
         body = self._record(call, self.function, "body")
         n = len(call.values())
         fixed = self._fixed(call)
-        put_together: list[
-            Callable[[Sequence[Any]], Any]
-        ] = []  # residuals; ints and other objects are as fwd returned them
+        put_together: list[Callable[[Sequence[Any]], Any]] = []  # makes residuals, with ints and objects as they were
 
         def run_forward(*args: Any) -> Any:
             given = flatten(args)[0]

@@ -43,12 +43,10 @@ def typed(graph: Graph, body: Graph) -> Graph:
     return b.graph(graph.name, [fitted(b, o, a, what) for o, (what, a) in zip(outs, wanted, strict=True)])
 
 
-def check_linear(rule: Graph, tangents: int) -> None:
-    """NonDifferentiableError unless the last results are linear in the last inputs; there are so many ``tangents``."""
-    known = len(rule.inputs) - tangents
-    linear = Graph(rule.name, rule.inputs, rule.nodes, rule.outputs[len(rule.outputs) // 2 :])
+def check_linear(rule: Graph, known: int, results: int) -> None:
+    """NonDifferentiableError unless the outputs after ``results`` are linear in the inputs after ``known``."""
     try:
-        transpose(linear, known)
+        transpose(Graph(rule.name, rule.inputs, rule.nodes, rule.outputs[results:]), known)
     except InternalError as fault:
         raise NonDifferentiableError(
             f"the rule of custom_jvp is not linear in its tangents: {fault.what}",
