@@ -74,7 +74,7 @@ def _pushed(
     chosen = chosen_of(function, call)
     recorded, _ = Transform("jvp").record(function, call)
     active = [*chosen.active, *(False for _ in recorded.captures)]
-    graph = jvp_graph(before_derivatives(recorded.graph, config.now()), active, nan_safe=config.nan_safe)
+    graph = jvp_graph(before_derivatives(recorded.graph), active, nan_safe=config.nan_safe)
     dots = _tangents(chosen, recorded, tangents)
     results = run(recorded.graph, graph, [*call.values(), *recorded.captures], dots)
     n, assemble = len(recorded.graph.outputs), results_of(recorded)
@@ -163,7 +163,7 @@ class Linearization(Transform):
     def derive(self, function: Callable[..., Any], recorded: Recorded, call: Call) -> Derived:
         chosen = chosen_of(function, call, self.argnums)
         active = [*chosen.active, *(False for _ in recorded.captures)]
-        lin = linearize_graph(before_derivatives(recorded.graph, config.now()), active, nan_safe=config.nan_safe)
+        lin = linearize_graph(before_derivatives(recorded.graph), active, nan_safe=config.nan_safe)
         results, avals = results_of(recorded), recorded.graph.out_avals
 
         def assemble(found: Sequence[Any], run: Run) -> Any:

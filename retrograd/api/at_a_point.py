@@ -87,7 +87,7 @@ class Vjp(Transform):
             raise FunctionResult
         seen = observe(call, recorded.graph)
         budget = self.memory[1] if self.memory is not None and self.memory[0] == "bytes" else None
-        graph = before_derivatives(seen.graph, config.now())
+        graph = before_derivatives(seen.graph)
         graph = graph if budget is not None else with_default(graph, self.memory)
         active = [*chosen.active, *(False for _ in recorded.captures), *(True for _ in range(seen.deltas))]
         lin = linearize_graph(graph, active, nan_safe=config.nan_safe)

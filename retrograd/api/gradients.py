@@ -10,7 +10,7 @@ from typing import Any
 from ..compiler.compilation import Derived
 from ..compiler.compiled import Compiled
 from ..compiler.recording import assembler, form_of
-from ..compiler.settings import Settings, config
+from ..compiler.settings import config
 from ..compiler.signature import Argnums, Call, Wanted, wanted
 from ..compiler.transform import Transform
 from ..errors import IndependentOutputWarning, NonDifferentiableError, NonScalarOutputError, OptionError
@@ -26,12 +26,12 @@ from ..tracer.tree import children, written
 from ..where import user_site, warn
 
 
-def before_derivatives(graph: Graph, settings: Settings) -> Graph:
+def before_derivatives(graph: Graph) -> Graph:
     """The graph after the rewrites that apply in front of derivatives."""
-    if settings.exact:
+    if config.exact:
         return simplify(graph)
     graph = TRANSFORMS.hoist_invariants(simplify(graph, BEFORE))
-    return simplify(TRANSFORMS.rows_apart(graph) if settings.backend == "native" else TRANSFORMS.join_parts(graph))
+    return simplify(TRANSFORMS.rows_apart(graph) if config.backend == "native" else TRANSFORMS.join_parts(graph))
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class Gradient(Transform):
         graph = seen.graph
         if self.memory is not None:  # this budget holds, and none of a derivative inside
             graph = TRANSFORMS.without_turn(graph)
-        simple = before_derivatives(graph, config.now())
+        simple = before_derivatives(graph)
         lin = linearize(simple, active, nan_safe=config.nan_safe)
         if not lin.out_active[0] and (any(active) or self.fns == "pairs"):  # a function may capture nothing
             output = f"the output of {self.describe(function)}"

@@ -39,11 +39,11 @@ def _ask_for_roots_of_negatives(x: Any, n: Any) -> None:
     """Python's power is complex if the base is negative and the exponent no integer, which is asked at each call."""
     if any(isinstance(v, Tracer) and not v.home.concrete for v in (x, n)):
         return
-    if not isinstance(n, Tracer) and n % 1 == 0:
-        return
-    if _is_not_negative(x.home.builder.made, read(x).value) if isinstance(x, Tracer) else x >= 0:
-        return
-    bool(np.logical_and(np.less(x, 0), np.not_equal(n, np.floor(n))) if isinstance(n, Tracer) else np.less(x, 0))
+    whole = not isinstance(n, Tracer) and n % 1 == 0
+    positive = _is_not_negative(x.home.builder.made, read(x).value) if isinstance(x, Tracer) else x >= 0
+    if not whole and not positive:
+        below = np.less(x, 0)
+        bool(np.logical_and(below, np.not_equal(n, np.floor(n))) if isinstance(n, Tracer) else below)
 
 
 def _is_not_negative(made: Mapping[Value, Node], value: Value, depth: int = DEEPEST) -> bool:

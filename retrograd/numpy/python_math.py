@@ -16,7 +16,7 @@ from ..tracer.array import Tracer, apply, shadow_of
 from ..tracer.creation import holds_tracers
 from ..tracer.interception import substitutes
 from ..tracer.python_numbers import number
-from ..tracer.trace import BY_VALUE, noting_failure, unsupported
+from ..tracer.trace import OF_NUMBERS, noting_failure, unsupported
 from .creation import asarray
 from .reductions import as_dtype
 
@@ -110,7 +110,7 @@ def _of_math(name: str, by_numpy: Function) -> Function:
     original = getattr(math, name)
     result = int if name in WHOLE else bool if name.startswith("is") else float
 
-    @partial(noting_failure, faults=(*BY_VALUE, ValueError))
+    @partial(noting_failure, faults=OF_NUMBERS)
     def call(*args: Any, **options: Any) -> Any:
         args = tuple(list(a) if name in MANY and not isinstance(a, Tracer) else a for a in args)
         if not holds_tracers((*args, *options.values())):

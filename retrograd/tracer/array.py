@@ -24,7 +24,7 @@ from ..where import Where, is_ours, user_site
 from .foreign import adviser
 from .held import Held
 from .mutation import make_traced, read
-from .trace import BY_VALUE, STOPPED, Storage, Trace, noting_failure, owner
+from .trace import BY_VALUE, OF_NUMBERS, STOPPED, Storage, Trace, noting_failure, owner
 
 NUMBERS = (bool, int, float, complex, np.generic)
 
@@ -106,7 +106,7 @@ class Tracer(Held):
             "create the array inside the traced function, or use the NumPy function of the same purpose",
         )
 
-    @partial(noting_failure, faults=(*BY_VALUE, ValueError))  # the last one of int(nan)
+    @partial(noting_failure, faults=OF_NUMBERS)
     def _decide(self, kind: str, convert: Callable[[Any], Any]) -> Any:
         """Answer Python's question about the value, and guard it: the graph holds only where the answer is the same."""
         found = convert(self.shadow)

@@ -297,6 +297,7 @@ class Recording:
 
 # Exceptions that NumPy raises for some values and not for others of the same shape and dtype.
 BY_VALUE = (ArithmeticError, IndexError, np.linalg.LinAlgError)
+OF_NUMBERS = (*BY_VALUE, ValueError)  # the same of Python and its numbers, as int(nan) raises a ValueError
 
 
 def noting_failure(function: F, faults: tuple[type[Exception], ...] = BY_VALUE) -> F:

@@ -255,8 +255,8 @@ def test_squares_of_other_solutions_stay() -> None:
     rows += [lambda k, y: 1e9 * np.linalg.solve(np.linalg.cholesky(k), y) @ np.linalg.solve(np.linalg.cholesky(k), y)]
     for function in rows:
         graph = rg.trace(function)(k.real, k.real[0])
-        assert "inverse_form" not in str(before_derivatives(graph, rg.config.now()))
-    assert "inverse_form" not in str(before_derivatives(rg.trace(dotted)(k, k[0]), rg.config.now()))
+        assert "inverse_form" not in str(before_derivatives(graph))
+    assert "inverse_form" not in str(before_derivatives(rg.trace(dotted)(k, k[0])))
 
 
 @pytest.mark.parametrize("n", [5, 40])

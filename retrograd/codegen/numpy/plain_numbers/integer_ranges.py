@@ -78,13 +78,17 @@ class _Ranges:
         if found is not None and value.aval.dtype == INT:
             self.known[value] = found
 
+    def _enter_operands(self, body: Graph, node: Node, sources: Sequence[int | None], outside: _Ranges) -> None:
+        """Take over what is known outside of the operands that feed a body."""
+        for value, place in zip(body.inputs, sources, strict=True):
+            self._enter(value, None if place is None else outside.of(node.inputs[place]))
+
     def _bodies_hold(self, node: Node) -> bool:
         structure, loop = node.prim.structure, loop_of(node)
         assert structure is not None
         carried = None if loop is None else self._carried(loop)
         for body, graph in structure.parts(node):
-            for value, place in zip(graph.inputs, structure.sources(node, body, graph), strict=True):
-                self._enter(value, None if place is None else self.of(node.inputs[place]))
+            self._enter_operands(graph, node, structure.sources(node, body, graph), self)
             if carried is not None:
                 for value, found in zip(structure.of_inputs(node, body, graph.inputs)["carry"], carried, strict=True):
                     self._enter(value, found)
@@ -137,8 +141,7 @@ class _Ranges:
         for body, graph in structure.parts(node):
             sources = structure.sources(node, body, graph)
             within = _Ranges({})
-            for value, place in zip(graph.inputs, sources, strict=True):
-                within._enter(value, None if place is None else self.of(node.inputs[place]))
+            within._enter_operands(graph, node, sources, self)
             within.hold(graph, strictly=False)
             result = graph.outputs[structure.targets(node, body, graph).index(node.outputs.index(new))]
             olds = [v for v, place in zip(graph.inputs, sources, strict=True) if place == node.inputs.index(old)]
