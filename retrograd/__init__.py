@@ -44,6 +44,7 @@ with _paused:  # modules live on: to look for garbage among them takes a sixth o
     from .compiler import aliases as _aliases  # noqa: F401 - it refuses writes into arguments that share memory
     from .compiler import block_threads as _block_threads  # noqa: F401 - blocks of long arrays are computed on threads
     from .compiler import buffered as _buffered  # noqa: F401 - it adds calls on arrays that stay
+    from .compiler import forks as _forks  # noqa: F401 - forks wait for imports
     from .compiler import joined as _joined  # noqa: F401 - it joins the ways of a signature
     from .compiler import keep_pages as _keep_pages  # noqa: F401 - freed memory stays for the next arrays, if asked
     from .compiler import kept_workspaces as _kept_workspaces  # noqa: F401 - memory is kept for intermediate results

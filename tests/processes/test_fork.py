@@ -109,6 +109,94 @@ def test_forked_children_are_right(tmp_path: Path) -> None:
     assert swapped > 0  # else nothing is tested
 
 
+WHILE_IMPORTING = """
+import os, sys, threading, time
+import numpy as np
+import retrograd as rg
+
+X = np.array([0.5, -1.0, 2.0])
+begun = threading.Event()
+
+
+class Slow:
+    def find_spec(self, name, path=None, target=None):
+        if name == "jinja2" and threading.current_thread() is not threading.main_thread():
+            begun.set()
+            time.sleep(0.5)
+
+
+sys.meta_path.insert(0, Slow())
+thread = threading.Thread(target=lambda: rg.grad(lambda x: np.sum(np.sin(x)))(X))
+thread.start()
+begun.wait()
+pid = os.fork()
+if pid == 0:
+    os._exit(not np.array_equal(rg.grad(lambda x: np.sum(x * x))(X), 2 * X))
+for _ in range(1000):
+    done, status = os.waitpid(pid, os.WNOHANG)
+    if done:
+        break
+    time.sleep(0.01)
+else:
+    os.kill(pid, 9)
+    os.waitpid(pid, 0)
+    status = "hung"
+thread.join()
+print(status)
+"""
+
+WHILE_IMPORTED = """
+import os, threading
+import numpy as np
+import retrograd as rg
+from retrograd.compiler import forks
+
+forks.PATIENCE = float("inf")
+X = np.array([0.5, -1.0, 2.0])
+
+
+def fork():
+    pid = os.fork()
+    if pid == 0:
+        os._exit(0)
+    os.waitpid(pid, 0)
+
+
+def f(x):
+    thread = threading.Thread(target=fork)
+    thread.start()
+    thread.join()
+    return np.sum(x)
+
+
+rg.grad(f)(X)
+print("forked")
+"""
+
+
+def run(script: str, module: str, tmp_path: Path) -> str:
+    """What a program prints that is the import of a module."""
+    (tmp_path / f"{module}.py").write_text(script)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", f"import {module}"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join((str(Path(rg.__file__).parents[1]), str(tmp_path)))},
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def test_a_fork_waits_for_what_other_threads_import(tmp_path: Path) -> None:
+    assert run(WHILE_IMPORTING, "forks_while_importing", tmp_path) == "0"
+
+
+def test_a_fork_does_not_wait_for_a_program_that_runs_while_it_is_imported(tmp_path: Path) -> None:
+    assert run(WHILE_IMPORTED, "forks_while_imported", tmp_path) == "forked"
+
+
 @pytest.mark.slow
 def test_sixty_of_sixty_forked_children_are_right(tmp_path: Path) -> None:
     found, swapped = answers(60, tmp_path)
