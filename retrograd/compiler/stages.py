@@ -9,6 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from itertools import takewhile
 
 from ..ir.graph import Graph
 from ..ir.verify import verify
@@ -31,10 +32,8 @@ class Rest:
 
     def __call__(self, graph: Graph, until: str = "") -> Graph:
         """The graph after these stages, or after those in front of the stage ``until``."""
-        for k, name in enumerate(self.names):
-            if name == until:
-                break
-            graph = STAGES[name].run(graph, Rest(self.names[k + 1 :], self.settings))
+        for name in takewhile(until.__ne__, self.names):
+            graph = STAGES[name].run(graph, self.after(name))
         return graph
 
     def after(self, name: str) -> Rest:
@@ -82,6 +81,7 @@ STAGES: dict[str, Stage] = {
     "stacks_in_blocks": IDLE,
     "stencils_in_blocks": IDLE,
     "fewer_rows": IDLE,
+    "packed_residuals": IDLE,
     "open_calls": IDLE,
     "share_budget": IDLE,
     "plan_loops": IDLE,
@@ -91,7 +91,7 @@ STAGES: dict[str, Stage] = {
     "divide": IDLE,
 }
 PIPELINE = tuple(STAGES)
-PLANS = PIPELINE[PIPELINE.index("fewer_rows") + 1 :]  # what keeps every bit; REWRITES may change a rounding
+PLANS = PIPELINE[PIPELINE.index("packed_residuals") + 1 :]  # what keeps every bit; REWRITES may change a rounding
 REWRITES = PIPELINE[: -len(PLANS)]
 WATCHERS: list[Callable[[str, Graph, float, int], None]] = []  # told the stage, its outcome, seconds, and `verify`
 
@@ -102,11 +102,9 @@ def run(graph: Graph, names: Iterable[str] = PIPELINE, settings: Settings | None
     It is verified: at ``verify`` 1 and more after each stage, else at the end. At 2 watchers look at each outcome.
     """
     rest = Rest(tuple(names), settings or config.now())
-    for k, name in enumerate(rest.names):
-        if name == until:
-            break
+    for name in takewhile(until.__ne__, rest.names):
         start = time.perf_counter()
-        graph = STAGES[name].run(graph, Rest(rest.names[k + 1 :], rest.settings))
+        graph = STAGES[name].run(graph, rest.after(name))
         if rest.settings.verify >= 1:
             verify(graph)
         for watch in WATCHERS if rest.settings.verify >= 2 else ():

@@ -16,6 +16,7 @@ from ..passes.hoist_invariants import hoist_invariants
 from ..passes.narrow_stacks import with_narrow_stacks_turned
 from ..passes.own_carries import own_carries
 from ..passes.packed_factors import packed_factors
+from ..passes.packed_residuals import packed_residuals
 from ..passes.parts_in_place import parts_in_place
 from ..passes.place_buffers import place_buffers
 from ..passes.rows_apart import rows_apart
@@ -68,3 +69,4 @@ STAGES["rows_in_blocks"] = _for(numpy=with_rows_in_blocks, native=with_rows_in_s
 STAGES["stacks_in_blocks"] = _for(numpy=with_stacks_in_blocks, native=with_larger_stacks_in_blocks)
 STAGES["stencils_in_blocks"] = _for(numpy=with_stencils_in_blocks)
 STAGES["fewer_rows"] = _for(numpy=with_fewer_rows, native=with_fewer_rows_of_products)
+STAGES["packed_residuals"] = of_pass(packed_residuals)

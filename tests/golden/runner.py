@@ -521,6 +521,7 @@ LAWS: dict[str, Callable[[Graph, str, Step], None]] = {
     "rows_in_blocks": lambda before, after, _: _stays_close(before, after, 1e-13),
     "stencils_in_blocks": lambda before, after, _: _stays_close(before, after, 1e-13),
     "fewer_rows": lambda before, after, _: _stays_close(before, after, 1e-13),
+    "packed_residuals": lambda before, after, _: _stays_close(before, after, 1e-13),
     "checkpoint": _keeps,
     "own_outputs": _owns,
     "open_calls": _keeps,
