@@ -36,7 +36,7 @@ def lanes(g: Callable[[Any], Any]) -> Callable[[Any], Any]:
 def by_custom_vjp(f: Plain) -> Callable[[Any], Any]:
     """Its pullback reads the state; it is no derivative of f."""
     made = rg.custom_vjp(f)
-    made.defvjp(lambda x: (f(x), x), lambda x, ct: (ct * f(x) * x,))
+    made.defvjp(lambda x, *defaults: (f(x), (x, defaults)), lambda res, ct: (ct * f(res[0]) * res[0], *res[1]))
     return made
 
 
@@ -46,7 +46,7 @@ def by_custom_jvp(f: Plain) -> Callable[[Any], Any]:
 
     @made.defjvp
     def rule(primals: Any, tangents: Any) -> Any:
-        (x,), (t,) = primals, tangents
+        x, t = primals[0], tangents[0]
         return f(x), np.sum(f(x) * x * t)
 
     return made

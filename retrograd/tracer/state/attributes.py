@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ...where import FOREIGN, OURS
+from ...where import OURS
 from ..array import Tracer
 from .classes import BUILTIN, PLAIN
 from .finished import Finished
@@ -49,10 +49,15 @@ def attribute(reader: StateReader, obj: Any, name: str, value: Any) -> Any:
 def _of_module(reader: StateReader, module: ModuleType, name: str, value: Any) -> Any:
     """Of a library's modules only data that may change is state, such as ``os.environ``."""
     names, package = vars(module), module.__name__.partition(".")[0]
-    if package in FOREIGN or "site-packages" in str(names.get("__file__")):
+    if name == "__dict__":
+        reader.root(names)
+        return value
+    if is_library(module):
         if package in OURS or callable(value) or isinstance(value, (ModuleType, np.dtype)):
             return value
     elif name not in names:
+        for asked in (name, "__getattr__"):
+            global_variable(reader, names, asked)
         reader.meet(names.get("__getattr__"))
         return reader.seen(value)
     global_variable(reader, names, name)
@@ -86,7 +91,10 @@ def _of_class(reader: StateReader, cls: type, name: str, value: Any) -> None:
         return
     if type(value) is MethodType:
         reader.note(cls, "method", name, value.__func__)
-    elif not isinstance(static_member(type(cls), name), property):
+    elif isinstance(found := static_member(type(cls), name), property):
+        reader.keep(type(cls))
+        reader.note(type(cls), "attr", name, found)
+    else:
         reader.note(cls, "attr", name, value)
 
 
@@ -94,7 +102,8 @@ def _of_instance(reader: StateReader, obj: Any, name: str, value: Any) -> None:
     own, found = getattr(obj, "__dict__", None), static_member(type(obj), name)
     if isinstance(value, BUILTIN) and value.__self__ is obj:
         return  # a method of a container, whose call reads
-    if name in ("__dict__", "__class__") or (type(own) is dict and name in own and not hasattr(type(found), "__set__")):
+    entry = isinstance(own, dict) and dict.__contains__(own, name)
+    if name in ("__dict__", "__class__") or (entry and not hasattr(type(found), "__set__")):
         reader.note(obj, "attr", name, value)
     elif type(value) is MethodType:
         if not is_library(value.__func__):
@@ -107,13 +116,42 @@ def _of_instance(reader: StateReader, obj: Any, name: str, value: Any) -> None:
     elif isinstance(found, property) or (hasattr(type(found), "__set__") and not is_library(type(found))):
         reader.keep(type(obj))  # what its function reads is noted there
         reader.note(type(obj), "attr", name, found)
-    elif found is MISSING:  # by __getattr__, as long as the object has no such attribute
-        if type(own) is dict:
+        if isinstance(found, property) and reads_unseen(found.fget):
+            reader.whole(obj)
+    elif found is MISSING:  # by __getattr__, as long as neither the object nor its class has such an attribute
+        reader.keep(type(obj))
+        reader.note(type(obj), "has", name, False)
+        if isinstance(own, dict):
             reader.note(obj, "attr", "__dict__", own)
             reader.adopt(own, obj)
             reader.note(own, "get", name, MISSING)
+        if reads_unseen(static_member(type(obj), "__getattr__")):
+            reader.whole(obj)
     elif not isinstance(found, functools.cached_property):
         reader.note(obj, "attr", name, value)
+
+
+def reads_unseen(f: Any) -> bool:
+    """Whether a function that answers for an object is in C, or of ``collections``: nobody sees what it reads of it."""
+    if isinstance(f, FunctionType):
+        return f.__module__ == "collections"
+    return is_library(type(f)) and not of_ours(type(f))
+
+
+def of_ours(x: Any) -> bool:
+    """Whether a class, or a function, is defined in this package."""
+    return str(x.__module__).partition(".")[0] == "retrograd"
+
+
+def asked_for(reader: StateReader, obj: Any, name: str) -> None:
+    """Take note of what ``getattr(obj, name)`` reads, which the user's code is about to call."""
+    found = MISSING if isinstance(obj, (type, ModuleType)) else static_member(type(obj), name)
+    if hasattr(type(found), "__set__") and not isinstance(found, SLOTS):  # whose function runs once, in that call
+        attribute(reader, obj, name, None)
+    elif (value := getattr(obj, name, MISSING)) is MISSING:
+        lacks(reader, obj, name)
+    else:
+        attribute(reader, obj, name, value)
 
 
 def lacks(reader: StateReader, obj: Any, name: str) -> None:
@@ -132,10 +170,9 @@ def over(reader: StateReader, given: Any, name: str) -> None:
     cls, obj = given
     mro = (obj if isinstance(obj, type) and issubclass(obj, cls) else type(obj)).__mro__
     for c in mro[mro.index(cls) + 1 :]:
-        if is_library(c):
-            return
-        reader.keep(c)
-        reader.note(c, "static", name, vars(c).get(name, MISSING))
+        if not is_library(c):
+            reader.keep(c)
+            reader.note(c, "static", name, vars(c).get(name, MISSING))
         if name in vars(c):
             return
 

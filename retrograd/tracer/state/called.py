@@ -17,13 +17,14 @@ from ...where import user_frame
 from ..array import Tracer
 from ..interception import StandIn
 from ..trace import CURRENT
-from .attributes import SLOTS, attribute, lacks, static_member
+from .attributes import asked_for, of_ours, reads_unseen, static_member
 from .caches import Key, asked, question_of
 from .classes import BUILTIN, CONTAINERS, PLAIN
 from .libraries import is_library
 from .operated import answers_unseen, elements, truth
-from .reader import HIDDEN, StateReader
+from .reader import StateReader
 from .reads import MISSING
+from .whole import HIDDEN
 
 # Functions that neither keep nor ask what their arguments hold.
 NEUTRAL = frozenset({isinstance, issubclass, type, id, callable, super, print, bool, float, int, complex, abs, hasattr})
@@ -105,7 +106,7 @@ def _hands_over(reader: StateReader, f: Any, args: Any) -> bool:
     if isinstance(f, weakref.ref):
         if reader.sees(f):
             reader.target(f)
-    elif f is object.__getattribute__ and reader.sees(args[0]):
+    elif f is object.__getattribute__:
         _question(reader, getattr, args)
     elif isinstance(f, BUILTIN):
         return _call_of_builtin(reader, f, args)
@@ -117,7 +118,7 @@ def _hands_over(reader: StateReader, f: Any, args: Any) -> bool:
                 reader.tree(x)
         return False
     elif reader.sees(f) and not isinstance(f, (FunctionType, MethodType, type)):
-        reader.whole(f)  # an object of a library that is called
+        reader.whole(f)  # an object that code of a library, or in C, answers for
     return True
 
 
@@ -156,7 +157,7 @@ def _taken_from(reader: StateReader, iterator: Any) -> None:
 def _reads_unseen(f: MethodType) -> bool:
     """Whether a method of an object of a library, or one that a class of the user's inherits from it."""
     inherited = isinstance(f.__func__, FunctionType) and is_library(f.__func__)
-    return is_library(type(f.__self__)) or (inherited and not _is_ours(f.__func__))
+    return is_library(type(f.__self__)) or (inherited and not of_ours(f.__func__))
 
 
 def _runs_observed(f: Any) -> bool:
@@ -194,8 +195,7 @@ def _call_of_builtin(reader: StateReader, f: Any, args: Any) -> bool:
         if type(value := owner.get(None)) not in PLAIN:
             reader.adopt(value, owner)
     elif name == "__getattribute__":
-        if reader.sees(owner):
-            _question(reader, getattr, (owner, *args))
+        _question(reader, getattr, (owner, *args))
     elif not isinstance(owner, CONTAINERS):
         reader.whole(owner)
     elif reader.sees(owner):
@@ -225,48 +225,40 @@ def _is_unrepeatable(f: Any) -> bool:
 
 
 def _question(reader: StateReader, f: Any, args: Any) -> None:
-    """``len``, ``vars`` and ``getattr`` of an object from outside read one thing of it."""
+    """``getattr`` of an object, and ``len`` and ``vars`` of one from outside, read one thing of it."""
     obj = args[0]
-    if not reader.sees(obj):
-        if f is getattr and len(args) == 3 and type(args[1]) is str:
-            lacks(reader, obj, args[1])
+    if f is getattr:
+        if type(args[1]) is str:
+            asked_for(reader, obj, args[1])
+    elif isinstance(obj, ModuleType):
+        reader.root(vars(obj))
+    elif not reader.sees(obj):
+        return
     elif f is len:
         if isinstance(obj, CONTAINERS):
             reader.note(obj, "len", None, len(obj))
         elif answers_unseen(reader, obj):
             reader.whole(obj)
-    elif f is vars:
+    else:
         own = getattr(obj, "__dict__", None)
         reader.note(obj, "attr", "__dict__", own)
         reader.adopt(own, obj)
-    elif type(args[1]) is str:
-        found = static_member(type(obj), args[1])
-        if not hasattr(type(found), "__set__") or isinstance(found, SLOTS):
-            value = getattr(obj, args[1], MISSING)
-            if value is MISSING:
-                reader.note(obj, "has", args[1], False)
-            else:
-                attribute(reader, obj, args[1], value)
 
 
 def _is_followed(f: Any) -> bool:
     """Whether what a call runs is observed, or ours."""
     if type(f) is MethodType:
-        return not is_library(f.__func__) or type(f.__self__) is Tracer or _is_ours(type(f.__self__))
+        return not is_library(f.__func__) or type(f.__self__) is Tracer or of_ours(type(f.__self__))
     if isinstance(f, FunctionType) and f.__globals__.get("__name__", "").partition(".")[0] == "retrograd":
         return True
     if isinstance(f, (FunctionType, type)):
         return not is_library(f) or (_hashable(f) and f in NEUTRAL)
-    return not is_library(type(f)) or _is_ours(type(f))
+    return of_ours(type(f)) or not (is_library(type(f)) or reads_unseen(static_member(type(f), "__call__")))
 
 
 def _takes_trees(f: Any) -> bool:
     """Whether it is a function of ours, or a compiled one, which takes its arguments apart."""
-    return _is_ours(type(f)) or (isinstance(f, FunctionType) and is_library(f))
-
-
-def _is_ours(x: Any) -> bool:
-    return str(x.__module__).partition(".")[0] == "retrograd"
+    return of_ours(type(f)) or (isinstance(f, FunctionType) and is_library(f))
 
 
 def _hashable(f: Any) -> bool:

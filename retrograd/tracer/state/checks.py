@@ -14,9 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from ...ir.types import in_order
 from ..interception import StandIn
-from .reads import KINDS, MISSING, SCOPE, Read, same
+from .reads import KINDS, MISSING, SCOPE, Form, Read, form_of, same, same_elements
 
 Captures = tuple[Any, ...]
 STEPS = frozenset({"attr", "item", "get", "cell", "closure"})  # reads whose value may be a step of a path
@@ -39,6 +38,8 @@ class Part:
         """Whether a present value is as it was."""
         if self.kind == "value":
             return same(now, expected)
+        if self.kind == "made":
+            return same_elements(now, expected)
         if self.kind == "array":
             return _alike(now, expected)
         if self.kind == "code":
@@ -57,6 +58,7 @@ class Check:
         self._scope: dict[str, Any] = {
             "__builtins__": {},
             "alike": _alike,
+            "same_elements": same_elements,
             "Exception": Exception,
             "type": type,
             **SCOPE,
@@ -74,7 +76,7 @@ class Check:
         held = zip(self._order, self.run(function, statics) or (), strict=False)
         self._names = self._starts(function, statics)
         self._arrays: dict[int, str] = {}
-        places = {id(r.place) for r in reads}
+        places = {id(r.place) for r in reads if not _of_class(r)}  # of the others, it matters which ones they are
         for read in reads:
             self._add(read, places)
         for name, array in held:  # a former capture, which this recording has found in another place
@@ -160,6 +162,8 @@ class Check:
     def _always(self, read: Read, place: str) -> bool:
         """Whether a read gives the same value as long as the place is the same."""
         fixed = place[0] == "p"
+        if _of_class(read) and place[0] == "q":  # a step, whose class is tested
+            return True
         if read.kind == "attr" and self._known(read.value) == f"{place}.{read.key}":  # where a path starts
             return True
         if read.kind == "closure":
@@ -187,11 +191,13 @@ class Check:
         if reached is not None:  # in another place, too
             test = f"({text}) is {reached}"
             return Part("again", test, test, self._held("v", True), words, reached)
-        if array:
-            name, held = self._held("a", None), self._held("v", value)
+        if array and read.form is not None:
+            name, held, form = self._held("a", None), self._held("v", value), self._held("v", read.form)
             self._arrays[id(value)] = name
             found = f"({name} := {text})"
-            return Part("array", found, f"{found} is {held} or alike({name}, {held})", held, words, name)
+            kept = f"{name}.shape == {read.form[0]} and {name}.dtype is {self._held('v', read.form[1])}"
+            test = f"{found} is {held} and {kept} or alike({name}, {form})"
+            return Part("array", found, test, form, words, name)
         if step:
             name, held = self._held("q", None), self._held("v", type(value))
             self._names[id(value)] = name
@@ -202,7 +208,10 @@ class Check:
             test = f"{place}.__code__ is {held}() or own_code({place}) is {held}()"
             return Part("code", text, test, held, words)
         held = self._held("v", value)
-        return Part("value", text, f"({text}) {'==' if KINDS[read.kind].equal else 'is'} {held}", held, words)
+        if not KINDS[read.kind].equal:
+            return Part("value", text, f"({text}) is {held}", held, words)
+        test = f"same_elements({text}, {held})" if _holds_numbers(value) else f"({text}) == {held}"
+        return Part("made", text, test, held, words)
 
     @property
     def plain(self) -> tuple[tuple[Any, Any], ...] | None:
@@ -256,6 +265,10 @@ class Check:
         return "nothing"
 
 
+def _of_class(read: Read) -> bool:
+    return read.kind == "attr" and read.key == "__class__"
+
+
 def _nothing(function: Any, statics: Sequence[Any]) -> Captures:
     return ()
 
@@ -268,8 +281,11 @@ def _weak(x: Any) -> Callable[[], Any]:
         return lambda: x
 
 
-def _alike(a: Any, b: Any) -> bool:
-    """Whether an array may take the place of another one: it lies in memory as that does, too."""
-    if type(a) is not np.ndarray or a.shape != b.shape or a.dtype != b.dtype:
-        return False
-    return (in_order(a) and in_order(b)) or a.strides == b.strides
+def _holds_numbers(value: Any) -> bool:
+    """Whether a list holds anything but texts: as 1 equals True, its types would not be compared."""
+    return type(value) is list and not all(type(x) is str for x in value)
+
+
+def _alike(a: Any, form: Form) -> bool:
+    """Whether an array may be in the place of one that had this form."""
+    return form_of(a) == form

@@ -42,6 +42,7 @@ class Followed(ABC):
         self._outside: dict[int, Any] = {}
         self._met: dict[int, Any] = {}
         self._classes: dict[int, type] = {}
+        self._special: dict[int, type] = {}  # those of these with special methods
         self._followed: list[FunctionType] = []
 
     @abstractmethod
@@ -148,6 +149,10 @@ class Followed(ABC):
         for held in (x.args, x.keywords):
             self.contents(held)
 
+    def has_special_methods(self, cls: type) -> bool:
+        """Whether the user's code answers for objects of a class that was met without being named."""
+        return id(cls) in self._special
+
     def _follow_class(self, cls: type) -> None:
         if id(cls) not in self._classes:
             self._classes[id(cls)] = cls
@@ -164,6 +169,7 @@ class Followed(ABC):
                     if name.startswith("__"):
                         self.meet(v)
                         if name not in PASSIVE:  # Python looks these up by itself
+                            self._special[id(cls)] = cls
                             self.note(c, "static", name, v)
                 elif isinstance(v, WRAPPERS) or not is_library(type(v)):
                     self.meet(v)

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import sys
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from ...where import FOREIGN
 
 
 def is_library(x: Any) -> bool:
-    """Whether a function or a class belongs to Python, NumPy, SciPy, us or an installed package."""
-    if isinstance(x, FunctionType):
+    """Whether a function, a class or a module belongs to Python, NumPy, SciPy, us or an installed package."""
+    name: Any
+    if isinstance(x, ModuleType):
+        name, file = x.__name__, str(vars(x).get("__file__"))
+    elif isinstance(x, FunctionType):
         name, file = dict.get(x.__globals__, "__name__"), x.__code__.co_filename
     else:
         name = getattr(x, "__module__", None)

@@ -16,7 +16,7 @@ class Observer:
 
     def __init__(self, name: str = "") -> None:
         self.name = name
-        self._last = (0, 0, 0)
+        self._last: tuple[int, ...] = ()
 
     def __getitem__(self, given: Any) -> Any:
         reader = READER.get()

@@ -54,7 +54,7 @@ class Attribute(Observer):
         obj, value = given
         if type(obj) is Tracer or (reader := READER.get()) is None:
             return value
-        key = (reader.number, id(obj), id(value))
+        key = (reader.number, id(type(obj)), id(obj), id(value))  # one that was made inside may have another's place
         if key == self._last:
             return value if type(value) in AT_ONCE else reader.seen(value)
         if not reader.busy and CURRENT.get() is not None:

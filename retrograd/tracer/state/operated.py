@@ -13,7 +13,8 @@ from ..trace import READER
 from .classes import BUILTIN, CONTAINERS, PLAIN
 from .libraries import is_library
 from .observer import Observer, observer
-from .reader import MANY, StateReader
+from .reader import StateReader
+from .whole import MANY
 
 NUMBERS = PLAIN | {Tracer}  # of these, operators read nothing
 ALONE = (np.ndarray, np.generic, type, FunctionType, ModuleType, *BUILTIN)  # have no state that operators ask for
@@ -185,8 +186,10 @@ def _is_plain(key: Any) -> bool:
 
 def answers_unseen(reader: StateReader, x: Any) -> bool:
     """Whether an object is from outside, and answers by code of a library, maybe by inherited methods."""
-    if type(x) in NUMBERS or not reader.sees(x) or isinstance(x, ALONE):
+    if type(x) in NUMBERS or not reader.sees(x):
         return False
+    if isinstance(x, ALONE):
+        return isinstance(x, np.ndarray) and x.dtype == object
     return is_library(type(x)) or not INHERITED.isdisjoint(c.__module__ for c in type(x).__mro__)
 
 

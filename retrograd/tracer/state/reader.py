@@ -7,37 +7,25 @@ get rewritten code, in place. Code of installed libraries is not followed: its a
 
 from __future__ import annotations
 
-import contextvars
 import functools
-import marshal
-import random
-import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from types import CellType, FunctionType, MappingProxyType, MemberDescriptorType, MethodType, ModuleType
+from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from ...where import user_site
 from ..array import Tracer, enter, wrap
-from ..containers import is_container
 from ..interception import StandIn
 from ..python_numbers import LookAlike
-from ..trace import CURRENT, READER, STATEFUL, Trace, stateful
+from ..trace import CURRENT, READER, Trace, stateful
 from .arguments import is_mutable_array
-from .classes import AROUND, BUFFERS, BUILTIN, CONTAINERS, PLAIN, VIEWS
+from .classes import AROUND, BUILTIN, PLAIN
 from .code_rewriter import CodeRewriter
 from .finished import Finished
-from .followed import Followed
-from .libraries import is_library
-from .reads import KINDS, MISSING, Read
-
-# Packages whose objects are taken as they are: loggers, locks, what describes types; and ours.
-OPAQUE = frozenset({"logging", "threading", "_thread", "typing", "abc", "inspect", "warnings", "retrograd", "optree"})
-HIDDEN = random.random.__self__  # type: ignore[attr-defined]  # from which ``random.random()`` and its kind draw
-MANY = 64  # elements from which a container of numbers is compared at once
-MOST = 4000  # places in an object that is handed over whole
+from .reads import KINDS, MISSING, Read, form_of
+from .whole import Whole
 
 
 class Store(NamedTuple):
@@ -48,7 +36,7 @@ class Store(NamedTuple):
     put_back: Callable[[], None]
 
 
-class StateReader(Followed):
+class StateReader(Whole):
     """The reads of one recording. ``parent`` is that of the recording in the middle of which it happens.
 
     An object made by the enclosing recording is outside for this one, and not for the parent, which therefore does not
@@ -64,10 +52,7 @@ class StateReader(Followed):
         self.written: set[int] = set()  # containers that were written into by methods such as append
         super().__init__(rewritten)
         self._own: dict[int, CellType] = {}
-        self._covered: dict[int, Any] = {}  # containers whose contents are known as a whole
-        self._arrays: dict[int, tuple[Any, str | None]] = {}
         self._standing: dict[int, tuple[Trace | None, Any]] = {}
-        self._watches = [(kind.classes, kind.watch()) for kind in STATEFUL]
 
     # ---------------------------------------------------------------------------------------------------- reads
 
@@ -114,7 +99,7 @@ class StateReader(Followed):
             self.whole(place)
             return
         if not known:
-            read = Read(place, kind, key, value, user_site()[0])
+            read = Read(place, kind, key, value, user_site()[0], form_of(value))
             for reader in self.levels(place):
                 if reader not in makers:
                     reader.reads.setdefault(name, read)
@@ -188,15 +173,16 @@ class StateReader(Followed):
             if isinstance(x, np.ndarray) and x.dtype.kind in "SUMmV":  # NumPy's own functions read it
                 self.note(x, "bytes", None, x.tobytes())
             self.meet(x)
+            if self.has_special_methods(type(x)):  # which Python looks up in the class that it has then
+                self.note(x, "attr", "__class__", type(x))
             if type(x) is FunctionType:
                 self._note_function(x)
             elif type(x) is functools.partial:
                 self._note_partial(x)
             elif type(x) is MethodType:
-                self.keep(x.__func__)
-                self.keep(x.__self__)
-                self.note(x, "attr", "__func__", x.__func__)
-                self.note(x, "attr", "__self__", x.__self__)
+                for part in ("__func__", "__self__"):
+                    self.note(x, "attr", part, getattr(x, part))
+                    self.keep(getattr(x, part))
 
     def seen(self, x: Any) -> Any:
         """What stands for a value in traced code: of an array from outside, its tracer."""
@@ -235,121 +221,6 @@ class StateReader(Followed):
                 stands = enter(trace, array.shadow if isinstance(array, Finished) else array, name)
             made = self._standing[id(x)] = (trace, stands)
         return made[1]
-
-    def whole(self, x: Any) -> None:
-        """Everything in an object counts as read: code that is not followed gets it."""
-        todo, seen = [x], set()
-        while todo:
-            x = todo.pop()
-            if type(x) in PLAIN or id(x) in seen or isinstance(x, (Tracer, type, ModuleType, FunctionType)):
-                continue
-            seen.add(id(x))
-            if len(seen) > MOST:
-                self.note(x, "never", None, None)
-                return
-            if (kind := stateful(x)) is not None:
-                next(watch for classes, watch in self._watches if classes is kind.classes).add(x)
-            elif isinstance(x, (np.ndarray, Finished)):
-                if id(x) in self._arrays and type(x) is np.ndarray:
-                    self.rely_on(x)
-                elif isinstance(x, np.ndarray) and x.dtype == object:
-                    self.note(x, "elements", None, x.ravel().tolist())
-            elif isinstance(x, VIEWS) and self.sees(x):
-                mapping = x.mapping  # type: ignore[attr-defined]  # isinstance with a tuple of views gives object
-                self.adopt(mapping, x)
-                todo.append(mapping)
-            elif isinstance(x, CONTAINERS) and type(x).__module__.partition(".")[0] != "scipy":
-                todo += self.contents(x)
-            elif isinstance(x, (MethodType, *BUILTIN)):
-                todo.append(x.__self__)
-            elif isinstance(x, contextvars.ContextVar):
-                self.note(x, "context", None, x.get(MISSING))
-            elif isinstance(x, BUFFERS):
-                self.note(x, "buffer", None, bytes(x))
-            elif isinstance(x, weakref.ref):
-                todo.append(self.target(x))
-            elif isinstance(x, (Iterator, random.Random)):
-                if x is HIDDEN:
-                    self.root(x)
-                self.note(x, "never", None, None)
-            else:
-                todo += self._state(x)
-
-    def tree(self, x: Any) -> None:
-        """The containers of an argument of one of our functions count as read, with what they hold."""
-        todo = [x]
-        while todo:
-            x = todo.pop()
-            if isinstance(x, CONTAINERS):
-                todo += self.contents(x)
-            elif self.sees(x) and is_container(type(x)):
-                todo += self._state(x)
-
-    def target(self, x: weakref.ref[Any]) -> Any:
-        """Take note of what a weak reference points at, if anything; the object."""
-        found = x()
-        self.note(x, "target", None, found)
-        self.adopt(found, x)
-        return found
-
-    def contents(self, x: Any) -> list[Any]:
-        """Take note of what a container holds; its elements."""
-        if not self.sees(x) or id(x) in self._covered:
-            return list(x.values() if isinstance(x, dict) else x)
-        if len(x) >= MANY and type(x) in (list, tuple, dict) and self._cover(x):
-            return []
-        if isinstance(x, (dict, MappingProxyType)):
-            self.note(x, "keys", None, [*x])
-            kind, items = ("get", dict.items(x)) if isinstance(x, dict) else ("item", x.items())
-            found = list(items)
-            for k, v in found:
-                self.note(x, kind, k, v)
-                self.adopt(v, x)
-            return [v for _, v in found]
-        if isinstance(x, (set, frozenset)):
-            if isinstance(x, set):
-                self.note(x, "set", None, frozenset(x))
-        else:
-            self.note(x, "len", None, len(x))
-            for k, v in enumerate(x):
-                self.note(x, "item", k, v)
-        for v in x:
-            self.adopt(v, x)
-        return [*x]
-
-    def _cover(self, x: Any) -> bool:
-        """Take note of all numbers and texts in a large container at once; False if it holds anything else."""
-        try:
-            data = marshal.dumps(x, 2)  # tells types and signs apart
-        except ValueError:
-            return False
-        self.note(x, "data", None, data)
-        todo = [x]
-        while todo:
-            inner = todo.pop()
-            if isinstance(inner, CONTAINERS):
-                self._covered[id(inner)] = inner
-                todo += inner.values() if isinstance(inner, dict) else inner
-        return True
-
-    def _state(self, x: Any) -> list[Any]:
-        """Take note of an object's attributes; their values."""
-        t = type(x)
-        if t.__module__.partition(".")[0] in OPAQUE:
-            return []
-        found = []
-        own = getattr(x, "__dict__", None)
-        if type(own) is dict:
-            self.adopt(own, x)
-            found += self.contents(own)
-        for k in _slots(t):
-            v = getattr(x, k, MISSING)
-            if v is not MISSING:
-                self.note(x, "attr", k, v)
-                self.adopt(v, x)
-                found.append(v)
-        self._follow_methods(t)
-        return found
 
     # ---------------------------------------------------------------------------------------------------- the end
 
@@ -391,9 +262,3 @@ def _with_parents(reader: StateReader | None) -> Iterator[StateReader]:
 
 def _enters(x: Any) -> bool:
     return (type(x) is np.ndarray and x.dtype.kind in "biufc") or type(x) is Finished or stateful(x) is not None
-
-
-def _slots(t: type) -> list[str]:
-    return [
-        k for c in t.__mro__ if not is_library(c) for k, v in vars(c).items() if isinstance(v, MemberDescriptorType)
-    ]

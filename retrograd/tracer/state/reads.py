@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...ir.types import in_order
 from ...where import Where
 from ..around import renewed
 from ..interception import StandIn
@@ -65,7 +66,8 @@ KINDS = {
     "len": Kind("len({p})", "the length of {p}", equal=True, of_contents=True),
     "keys": Kind("[*{p}]", "the keys of {p}", equal=True, of_contents=True),
     "in": Kind("({k} in {p})", "whether {k!r} is in {p}", equal=True, of_contents=True),
-    "set": Kind("frozenset({p})", "the elements of {p}", equal=True, of_contents=True),
+    "set": Kind("[*{p}]", "the elements of {p}", equal=True, of_contents=True),
+    "members": Kind("members({p})", "the names in {p}", equal=True),
     "has": Kind("hasattr({p}, {k})", "whether {p} has the attribute {k!r}", equal=True),
     "asked": Kind("asked({p}, {k})", "what {p} has remembered"),
     "target": Kind("{p}()", "the target of a weak reference"),
@@ -116,12 +118,17 @@ class Swapped:
         return code
 
 
+def members(place: Any) -> list[str]:
+    """The names that a class itself, or a module, defines, but for special ones."""
+    return [name for name in vars(place) if not name.startswith("__")]
+
+
 SWAPPED = Swapped()
 SCOPE = {
     "asked": asked,
     "MISSING": MISSING,
     "len": len,
-    "frozenset": frozenset,
+    "members": members,
     "hasattr": hasattr,
     "bytes": bytes,
     "bool": bool,
@@ -130,15 +137,27 @@ SCOPE = {
 }
 
 
+Form = tuple[tuple[int, ...], np.dtype[Any], tuple[int, ...] | None]
+
+
+def form_of(x: Any) -> Form | None:
+    """What must stay of an array, though the program may change it in place: shape, dtype, and the order in memory."""
+    return (x.shape, x.dtype, None if in_order(x) else x.strides) if type(x) is np.ndarray else None
+
+
 @dataclass(frozen=True, eq=False, slots=True)
 class Read:
-    """One read: ``place`` gave ``value`` by ``kind`` and ``key``, at the user's line ``where``."""
+    """One read: ``place`` gave ``value`` by ``kind`` and ``key``, at the user's line ``where``.
+
+    An array that was found had this ``form``.
+    """
 
     place: Any
     kind: str
     key: Any
     value: Any
     where: Where | None = None
+    form: Form | None = None
 
     @property
     def now(self) -> Any:
@@ -150,7 +169,8 @@ class Read:
 
     def holds(self) -> bool:
         """Whether it would give the same value now."""
-        return self.kind != "never" and same(self.now, self.value)
+        test = same_elements if KINDS[self.kind].equal else same
+        return self.kind != "never" and test(now := self.now, self.value) and form_of(now) == self.form
 
     def __str__(self) -> str:
         words = KINDS[self.kind].words.format(p=_named(self.place), k=self.key)
@@ -175,10 +195,12 @@ def _named(x: Any) -> str:
 
 
 def same(a: Any, b: Any) -> bool:
-    """Whether two values are one object, or equal numbers and texts of one type; floats are compared with their sign.
+    """Whether two values are one object, or equal numbers and texts of one type, also in tuples.
 
-    >>> same(0.0, -0.0), same(float("nan"), float("nan")), same(1, 1.0), same([1.0], [1.0])
-    (False, True, False, True)
+    Floats are compared with their sign. Equal lists are two objects, each of which may change later.
+
+    >>> same(0.0, -0.0), same(float("nan"), float("nan")), same(1, 1.0), same((1.0,), (1.0,)), same([1.0], [1.0])
+    (False, True, False, True, False)
     """
     if type(a) is StandIn:  # a name means this while some trace lasts
         a = a.original
@@ -186,17 +208,22 @@ def same(a: Any, b: Any) -> bool:
         return True
     if type(a) is not type(b):
         return False
-    if isinstance(a, (float, complex)):
+    if type(a) in (float, complex):
         z, w = complex(a), complex(b)
         return struct.pack("dd", z.real, z.imag) == struct.pack("dd", w.real, w.imag)
     if isinstance(a, np.generic):
         return bool(a.dtype == b.dtype and a.tobytes() == b.tobytes())
-    if isinstance(a, (int, str, bytes, np.dtype)):
+    if type(a) in (int, str, bytes) or isinstance(a, np.dtype):
         return bool(a == b)
     if isinstance(a, MethodType):
         return a.__func__ is b.__func__ and a.__self__ is b.__self__
-    if type(a) is frozenset:
-        return bool(a == b)
-    if type(a) in (list, tuple):
-        return len(a) == len(b) and all(map(same, a, b))
-    return False
+    return type(a) is tuple and len(a) == len(b) and all(map(same, a, b))
+
+
+def same_elements(a: Any, b: Any) -> bool:
+    """Whether two values are the same, or lists of elements that are, which were made for the comparison.
+
+    >>> same_elements([1.0], [1.0]), same_elements([1], [True])
+    (True, False)
+    """
+    return same(a, b) or (type(a) is type(b) is list and same((*a,), (*b,)))

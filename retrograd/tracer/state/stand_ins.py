@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from types import ModuleType
 from typing import Any
 
 from ..array import Tracer
 from ..python_numbers import LOOK_ALIKES
 from ..trace import READER
-from .attributes import lacks
+from .attributes import global_variable, lacks
 from .finished import Finished
 
 
@@ -24,6 +25,8 @@ def has_attribute(x: Any, name: str) -> bool:
     reader = READER.get()
     if reader is not None and reader.sees(x):
         reader.note(x, "has", name, found)
+    elif reader is not None and isinstance(x, ModuleType):
+        global_variable(reader, vars(x), name)
     elif reader is not None and not found:
         lacks(reader, x, name)
     return found

@@ -1,0 +1,203 @@
+"""Whole: what counts as read of an object that code which is not followed gets: all that it holds, and its classes."""
+
+from __future__ import annotations
+
+import contextvars
+import marshal
+import random
+import weakref
+from abc import abstractmethod
+from collections.abc import Iterator
+from types import (
+    FunctionType,
+    GetSetDescriptorType,
+    MappingProxyType,
+    MemberDescriptorType,
+    MethodType,
+    ModuleType,
+)
+from typing import Any
+
+import numpy as np
+
+from ..array import Tracer
+from ..containers import is_container
+from ..trace import STATEFUL, stateful
+from .classes import BUFFERS, BUILTIN, CONTAINERS, PLAIN, VIEWS
+from .code_rewriter import CodeRewriter
+from .finished import Finished
+from .followed import WRAPPERS, Followed
+from .libraries import is_library
+from .reads import MISSING, members
+
+# Packages whose objects are taken as they are: loggers, locks, what describes types; and ours.
+OPAQUE = frozenset({"logging", "threading", "_thread", "typing", "abc", "inspect", "warnings", "retrograd", "optree"})
+HIDDEN = random.random.__self__  # type: ignore[attr-defined]  # from which ``random.random()`` and its kind draw
+MANY = 64  # elements from which a container of numbers is compared at once
+MOST = 4000  # places in an object that is handed over whole
+CODE = (FunctionType, *WRAPPERS, MemberDescriptorType, GetSetDescriptorType)  # members of a class that hold no state
+
+
+class Whole(Followed):
+    """A reader that takes note of all that an object holds."""
+
+    def __init__(self, rewritten: CodeRewriter) -> None:
+        super().__init__(rewritten)
+        self._covered: dict[int, Any] = {}  # containers whose contents are known as a whole
+        self._arrays: dict[int, tuple[Any, str | None]] = {}
+        self._watches = [(kind.classes, kind.watch()) for kind in STATEFUL]
+
+    @abstractmethod
+    def sees(self, x: Any) -> bool:
+        """Whether an object is outside."""
+
+    @abstractmethod
+    def rely_on(self, array: np.ndarray[Any, Any]) -> None:
+        """Take note that the contents of an array were read."""
+
+    def whole(self, x: Any) -> None:
+        """Everything in an object counts as read: code that is not followed gets it."""
+        todo, seen = [x], set()
+        while todo:
+            x = todo.pop()
+            if type(x) in PLAIN or id(x) in seen or isinstance(x, (Tracer, FunctionType)):
+                continue
+            seen.add(id(x))
+            if len(seen) > MOST:
+                self.note(x, "never", None, None)
+                return
+            if (kind := stateful(x)) is not None:
+                next(watch for classes, watch in self._watches if classes is kind.classes).add(x)
+            elif isinstance(x, (np.ndarray, Finished)):
+                if id(x) in self._arrays and type(x) is np.ndarray:
+                    self.rely_on(x)
+                elif isinstance(x, np.ndarray) and x.dtype == object and self.sees(x):
+                    todo += self._elements(x)
+            elif isinstance(x, VIEWS) and self.sees(x):
+                mapping = x.mapping  # type: ignore[attr-defined]  # isinstance with a tuple of views gives object
+                self.adopt(mapping, x)
+                todo.append(mapping)
+            elif isinstance(x, CONTAINERS) and type(x).__module__.partition(".")[0] != "scipy":
+                todo += self.contents(x)
+            elif isinstance(x, (MethodType, *BUILTIN)):
+                todo.append(x.__self__)
+            elif isinstance(x, contextvars.ContextVar):
+                self.note(x, "context", None, x.get(MISSING))
+            elif isinstance(x, BUFFERS):
+                self.note(x, "buffer", None, bytes(x))
+            elif isinstance(x, (type, ModuleType)):
+                todo += self._members(x)
+            elif isinstance(x, weakref.ref):
+                todo.append(self.target(x))
+            elif isinstance(x, (Iterator, random.Random)):
+                if x is HIDDEN:
+                    self.root(x)
+                self.note(x, "never", None, None)
+            else:
+                todo += self._state(x)
+
+    def tree(self, x: Any) -> None:
+        """The containers of an argument of one of our functions count as read, with what they hold."""
+        todo = [x]
+        while todo:
+            x = todo.pop()
+            if isinstance(x, CONTAINERS):
+                todo += self.contents(x)
+            elif self.sees(x) and is_container(type(x)):
+                todo += self._state(x)
+
+    def target(self, x: weakref.ref[Any]) -> Any:
+        """Take note of what a weak reference points at, if anything; the object."""
+        found = x()
+        self.note(x, "target", None, found)
+        self.adopt(found, x)
+        return found
+
+    def contents(self, x: Any) -> list[Any]:
+        """Take note of what a container holds; its elements."""
+        if not self.sees(x) or id(x) in self._covered:
+            return list(x.values() if isinstance(x, dict) else x)
+        if len(x) >= MANY and type(x) in (list, tuple, dict) and self._cover(x):
+            return []
+        if isinstance(x, (dict, MappingProxyType)):
+            self.note(x, "keys", None, [*x])
+            kind, items = ("get", dict.items(x)) if isinstance(x, dict) else ("item", x.items())
+            found = list(items)
+            for k, v in found:
+                self.note(x, kind, k, v)
+                self.adopt(v, x)
+            return [v for _, v in found]
+        if isinstance(x, (set, frozenset)):
+            if isinstance(x, set):
+                self.note(x, "set", None, [*x])
+        else:
+            self.note(x, "len", None, len(x))
+            for k, v in enumerate(x):
+                self.note(x, "item", k, v)
+        for v in x:
+            self.adopt(v, x)
+        return [*x]
+
+    def _cover(self, x: Any) -> bool:
+        """Take note of all numbers and texts in a large container at once; False if it holds anything else."""
+        try:
+            data = marshal.dumps(x, 2)  # tells types and signs apart
+        except ValueError:
+            return False
+        self.note(x, "data", None, data)
+        todo = [x]
+        while todo:
+            inner = todo.pop()
+            if isinstance(inner, CONTAINERS):
+                self._covered[id(inner)] = inner
+                todo += inner.values() if isinstance(inner, dict) else inner
+        return True
+
+    def _state(self, x: Any) -> list[Any]:
+        """Take note of an object's attributes; their values."""
+        t = type(x)
+        if t.__module__.partition(".")[0] in OPAQUE:
+            return []
+        found = []
+        own = getattr(x, "__dict__", None)
+        if type(own) is dict:
+            self.adopt(own, x)
+            found += self.contents(own)
+        for k in _slots(t):
+            v = getattr(x, k, MISSING)
+            if v is not MISSING:
+                self.note(x, "attr", k, v)
+                self.adopt(v, x)
+                found.append(v)
+        self._follow_methods(t)
+        return [*found, *self._members(t)]
+
+    def _members(self, x: Any) -> list[Any]:
+        """Take note of what the user's classes and modules define, but for special names; the values."""
+        found = []
+        for place in x.__mro__ if isinstance(x, type) else (x,):
+            if is_library(place):
+                continue
+            self.root(place)
+            self.note(place, "members", None, members(place))
+            for name in members(place):
+                value = vars(place)[name]
+                self.note(place, "static", name, value)
+                if not isinstance(value, CODE):
+                    self.adopt(value, place)
+                    found.append(value)
+        return found
+
+    def _elements(self, x: np.ndarray[Any, Any]) -> list[Any]:
+        """Take note of what an array of objects holds."""
+        found: list[Any] = x.ravel().tolist()
+        self.note(x, "elements", None, found)
+        for v in found:
+            self.adopt(v, x)
+        return found
+
+
+def _slots(t: type) -> list[str]:
+    return [
+        k for c in t.__mro__ if not is_library(c) for k, v in vars(c).items() if isinstance(v, MemberDescriptorType)
+    ]
