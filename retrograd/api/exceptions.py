@@ -173,7 +173,7 @@ def _caught(
     graph = recorded.graph if found is None else found.graph
     with np.errstate(all="ignore"):
         given = [c.shadow for c in recorded.captures]
-        shadows = examples(trace, lambda: evaluate(graph, given), graph.out_avals)
+        shadows = examples(trace, lambda: evaluate(graph, given), graph.out_avals, recorded.captures)
     values = insert(trace, graph, recorded.captures, shadows, inline_into)
     if found is None:
         return results(recorded, values)

@@ -16,6 +16,7 @@ from ..ops.structural.loops import MOST_STEPS
 from ..ops.structural.throw import Leaving
 from ..tracer.around import kept
 from ..tracer.array import wrap
+from ..tracer.record import is_settled
 from ..tracer.trace import BY_VALUE, Trace
 from ..tracer.tree import map_leaves
 from ..where import user_site
@@ -25,12 +26,16 @@ kept(MOST_STEPS)
 
 
 @TRANSFORMS.register("examples")
-def examples(trace: Trace, run: Callable[[], Sequence[Any]], avals: Sequence[Aval]) -> Sequence[Any]:
+def examples(
+    trace: Trace, run: Callable[[], Sequence[Any]], avals: Sequence[Aval], operands: Sequence[Any] | None = None
+) -> Sequence[Any]:
     """Example results; zeros if the node throws, and a later node is to catch it.
 
-    In a function that is recorded for all values, loops run a few steps only.
+    In a function that is recorded for all values, loops run a few steps only. If these ``operands`` are all known, the
+    results become constants of the function, and loops run to their ends.
     """
-    token = MOST_STEPS.set(None if trace.concrete else FEW)
+    known = operands is not None and all(map(is_settled, operands))
+    token = MOST_STEPS.set(None if trace.concrete or known else FEW)
     try:
         return run()
     except Thrown as thrown:

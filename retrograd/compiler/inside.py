@@ -89,7 +89,7 @@ def inserted(trace: Trace, graph: Graph, operands: Sequence[Any], place: Place =
 def example_results(trace: Trace, graph: Graph, operands: Sequence[Any]) -> Sequence[Any]:
     """The results of a graph for the example values of its operands."""
     values = [_example(trace, x) for x in operands]
-    found: Sequence[Any] = TRANSFORMS.examples(trace, lambda: evaluate(graph, values), graph.out_avals)
+    found: Sequence[Any] = TRANSFORMS.examples(trace, lambda: evaluate(graph, values), graph.out_avals, operands)
     return found
 
 

@@ -185,7 +185,7 @@ def insert(trace: Trace, graph: Graph, operands: Sequence[Any], shadows: Sequenc
     """Put a graph into ``trace``, applied to operands and captures; return its results as tracers."""
     where = user_site()[0]
     trace.count(max(len(graph.nodes), 1))
-    if all(_settled(x) for x in operands) and not _marked(graph):
+    if all(is_settled(x) for x in operands) and not _marked(graph):
         return [wrap(trace, None, shadow, where) for shadow in shadows]
     symbols = [placed(trace, x, v.aval) for x, v in zip(operands, graph.inputs, strict=True)]
     outs = place(trace.builder, graph, symbols)
@@ -202,15 +202,15 @@ def placed(trace: Trace, x: Any, aval: Aval | None = None) -> Symbol:
     if isinstance(x, Capture):
         if x.made:
             return trace.capture(x.payload, aval, made=True)
-        x = x.payload
-    if isinstance(x, list):  # what a loop outside the trace kept for its derivative
-        return trace.capture(x, aval)
+        x, aval = x.payload, aval or x.symbol.aval
+    if isinstance(kept := x.shadow if isinstance(x, Tracer) and x.const else x, list):  # by a loop, for its derivative
+        return trace.capture(kept, aval)
     if (kind := stateful(x)) is not None:
         return kind.capture(trace, x)
     return x if isinstance(x, Symbol) else symbol_in(trace, x)
 
 
-def _settled(x: Any) -> bool:
+def is_settled(x: Any) -> bool:
     """Whether an operand is a plain number, so that the result is known while tracing."""
     if isinstance(x, Tracer):
         return x.const

@@ -220,6 +220,8 @@ class _IntoNumbers:
         operands: Pieces = []
         for value, apart in zip(node.inputs, ins, strict=True):
             operands += self._held(value) if apart else [self._whole(value)]
+            if not apart and operands[-1].aval != value.aval:  # a number in place of an array without axes
+                raise _StaysWhole
         hints = [h for v, f in zip(node.outputs, outs, strict=True) for h in (_hints(v) if f else [v.hint])]
         results = iter(
             self.b.emit(node.prim, [x.value for x in operands], structure.attrs(node, **made, **sizes), hints)
