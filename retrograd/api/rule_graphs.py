@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
+import numpy as np
+
+from ..compiler.example_values import FEW
 from ..errors import InternalError, NonDifferentiableError, RetrogradError, ShapeError
 from ..ir.builder import Builder, Symbol
+from ..ir.evaluate import evaluate
 from ..ir.graph import Graph
+from ..ir.rewrite import walk
 from ..ir.types import Aval
+from ..ops.structural.host import repeats
+from ..ops.structural.loops import MOST_STEPS
 from ..passes.inline import inline_into
 from ..passes.transpose import transpose
 from ..tracer.trace import Capture
@@ -44,17 +52,53 @@ def typed(graph: Graph, body: Graph) -> Graph:
 
 
 def check_linear(rule: Graph, known: int, results: int) -> None:
-    """NonDifferentiableError unless the outputs after ``results`` are linear in the inputs after ``known``."""
+    """NonDifferentiableError unless the outputs after ``results`` are linear in the inputs after ``known``.
+
+    Bodies that compute values and tangents together are tried on numbers, since only what is linear in them is turned
+    around.
+    """
+    if rule.nested and not _scales(rule, known, results):
+        raise _not_linear("-2 times the tangents do not give -2 times the results", None)
     try:
         transpose(Graph(rule.name, rule.inputs, rule.nodes, rule.outputs[results:]), known)
     except InternalError as fault:
-        raise NonDifferentiableError(
-            f"the rule of custom_jvp is not linear in its tangents: {fault.what}",
-            where=fault.where,
-            remedy="return a sum of products of each tangent with what does not depend on tangents",
-        ) from None
+        if not rule.nested:
+            raise _not_linear(fault.what, fault.where) from None
     except RetrogradError:  # what has no reverse mode may be there for forward mode
         pass
+
+
+def _not_linear(what: str, where: Any) -> NonDifferentiableError:
+    return NonDifferentiableError(
+        f"the rule of custom_jvp is not linear in its tangents: {what}",
+        where=where,
+        remedy="return a sum of products of each tangent with what does not depend on tangents",
+    )
+
+
+def _scales(rule: Graph, known: int, results: int) -> bool:
+    """Whether -2 times the tangents give -2 times the results, to the last bit, as they do in linear functions."""
+    if not all(map(repeats, walk(rule))):
+        return True
+    draw = np.random.default_rng(0).normal
+    given = [_numbers(v.aval, draw) for v in rule.inputs]
+    token = MOST_STEPS.set(FEW)
+    try:
+        with np.errstate(all="ignore"):
+            once, twice = (
+                evaluate(rule, [*given[:known], *(factor * t for t in given[known:])])[results:] for factor in (1, -2)
+            )
+    except Exception:  # noqa: BLE001 - these numbers may be outside of its domain: any exception
+        return True
+    finally:
+        MOST_STEPS.reset(token)
+    return all(np.array_equal(-2 * np.asarray(a), b, equal_nan=True) for a, b in zip(once, twice, strict=True))
+
+
+def _numbers(aval: Aval, draw: Callable[..., Any]) -> Any:
+    """An example of this type."""
+    x = np.asarray(draw(size=aval.shape)).astype(aval.dtype)
+    return x if aval.kind == "array" else x[()] if aval.kind == "scalar" else x.item()
 
 
 def captures_before_tangents(graph: Graph, n: int, m: int, captures: int, inexact: Sequence[bool]) -> Graph:

@@ -348,7 +348,7 @@ implicit: Primitive = primitive(
     "implicit",
     _implicit_shape,
     run=lambda evaluate, node, *args: evaluate(node.attrs["body"], args)[0],
-    lower=lambda b, node, args: TRANSFORMS.inline(b, node.attrs["body"], args),
+    lower=lambda b, node, args: TRANSFORMS.inline(b, TRANSFORMS.lower(node.attrs["body"]), args),
     jvp=_implicit_jvp,
     batch=looped,
     structure=Structure(bodies=(ONCE, Body("equation", Runs.NEVER))),

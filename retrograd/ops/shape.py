@@ -144,6 +144,7 @@ stop_gradient: Primitive = primitive(
     "{0}",
     alias=0,
     diff=(None,),
+    transpose=lambda b, node, operands, cts: cts,  # it changes no number, which matters where bwd is turned around
     batch=elementwise,
     cheap=True,
     lower=lambda b, node, args: args,

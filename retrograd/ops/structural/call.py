@@ -89,7 +89,8 @@ def _fused(body: Graph, active: Sequence[bool], mode: JvpMode) -> tuple[Graph, l
     return inner.graph(f"{body.name}_jvp", [*outs, *tangents]), [d is not None for d in douts]
 
 
-def _transpose(b: Builder, node: Node, operands: list[Any], cts: list[Any]) -> list[Any]:
+def transposed_call(b: Builder, node: Node, operands: list[Any], cts: list[Any]) -> list[Any]:
+    """A call of the transpose of the body."""
     body = node.attrs["body"]
     known = tuple(isinstance(x, Symbol) for x in operands)
     avals = tuple(None if ct is None else ct.aval for ct in cts)
@@ -155,7 +156,7 @@ call: Primitive = primitive(
     multi=True,
     run=run_call,
     jvp=_jvp,
-    transpose=_transpose,
+    transpose=transposed_call,
     batch=_batch,
     dce=_dce,
     structure=Structure(bodies=(ONCE,), transparent=True),

@@ -49,9 +49,22 @@ def _lane(size: int, aval: Aval) -> Aval:
 def _custom_jvp_rule(b: Builder, node: Node, args: list[Symbol], tans: list[Any], mode: JvpMode) -> Any:
     rule, n = node.attrs["rule"], len(node.outputs)
     dots = [instantiated(b, t, x.aval) for t, x in zip(tans, args, strict=True) if x.aval.inexact]
-    results = TRANSFORMS.inline(b, rule, [*args, *dots])
+    results = _split(b, rule, args, dots, mode) if mode.split and rule.nested else None
+    results = results or TRANSFORMS.inline(b, rule, [*args, *dots])
     inexact = [v.aval.inexact for v in node.outputs]
     return results[:n], spread(results[n:], inexact)
+
+
+def _split(b: Builder, rule: Graph, args: list[Symbol], dots: list[Symbol], mode: JvpMode) -> list[Symbol]:
+    """The results of a rule in whose loops values and tangents mix; what is linear is its own derivative at zero."""
+    active = [k >= len(args) for k in range(len(rule.inputs))]
+    lin = rule.once(
+        ("split", len(args), mode.nan_safe), lambda: TRANSFORMS.linearize(rule, active, nan_safe=mode.nan_safe)
+    )
+    found = TRANSFORMS.inline(b, lin.forward, [*args, *(b.zeros(x.aval) for x in dots)])
+    values, residuals = found[: len(rule.outputs)], found[len(rule.outputs) :]
+    tangents = spread(TRANSFORMS.inline(b, lin.linear, [*residuals, *dots]), lin.out_active)
+    return [v if t is None else t for v, t in zip(values, tangents, strict=True)]
 
 
 def _custom_jvp_batch(prim: Primitive, size: int, args: list[Symbol], flags: list[bool], **graphs: Graph) -> Any:
@@ -154,7 +167,7 @@ def _linear_run(evaluate: Any, node: Node, *args: Any) -> Any:
 
 
 def _linear_lower(b: Builder, node: Node, args: Sequence[Symbol]) -> Any:
-    return TRANSFORMS.inline(b, _expansion(node), args)
+    return TRANSFORMS.inline(b, TRANSFORMS.lower(_expansion(node)), args)
 
 
 def _linear_jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], mode: JvpMode) -> Any:

@@ -15,7 +15,7 @@ from ...ir.structure import Structure
 from ...ir.types import Aval
 from ...where import Where
 from ..batching import elementwise
-from .call import ONCE, batched_call, call, fused_call, make_call, narrowed_call, run_call
+from .call import ONCE, batched_call, call, fused_call, make_call, narrowed_call, run_call, transposed_call
 from .flags import spread
 from .host import repeats
 
@@ -184,6 +184,7 @@ region: Primitive = primitive(
     multi=True,
     run=run_call,
     jvp=_jvp,
+    transpose=transposed_call,
     batch=_batch,
     dce=_dce,
     structure=Structure(bodies=(ONCE,)),
