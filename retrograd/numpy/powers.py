@@ -43,7 +43,8 @@ def _ask_for_roots_of_negatives(x: Any, n: Any) -> None:
     positive = _is_not_negative(x.home.builder.made, read(x).value) if isinstance(x, Tracer) else x >= 0
     if not whole and not positive:
         below = np.less(x, 0)
-        bool(np.logical_and(below, np.not_equal(n, np.floor(n))) if isinstance(n, Tracer) else below)
+        if np.logical_and(below, np.greater(n - np.floor(n), 0)) if isinstance(n, Tracer) else below:
+            bool(np.greater(x, -np.inf))  # of minus infinity, the power is real
 
 
 def _is_not_negative(made: Mapping[Value, Node], value: Value, depth: int = DEEPEST) -> bool:

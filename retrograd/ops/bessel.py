@@ -45,8 +45,10 @@ polynomial: Primitive = primitive(
 
 def _sinc_push(t: Symbol, out: Symbol, x: Symbol) -> Any:
     far = (cos(x * math.pi) - out) / off_zero(x)
-    near = polynomial(square(x), coefficients=tuple(TERMS)) * x
-    return t * where(lt(abs_(x), SERIES), near, far)
+    close = lt(abs_(x), SERIES)
+    inside = where(close, x, 0)  # the series would overflow outside
+    near = polynomial(square(inside), coefficients=tuple(TERMS)) * inside
+    return t * where(close, near, far)
 
 
 sinc: Primitive = primitive(

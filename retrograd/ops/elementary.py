@@ -7,8 +7,9 @@ from typing import Any
 
 from ..ir.builder import Symbol
 from ..ir.primitive import Primitive, primitive, pull, push
+from ..ir.types import Aval
 from .batching import elementwise
-from .elementwise import arithmetic, binary, eq, literal_value, square, to_dtype, unary, where
+from .elementwise import arithmetic, binary, cast, eq, literal_value, square, to_dtype, unary, where
 
 LN2 = math.log(2)
 LN10 = math.log(10)
@@ -33,6 +34,8 @@ def _raised(x: Symbol, n: Any) -> Any:
     """x**n in its cheapest form."""
     if not isinstance(n, Symbol) and n in (2, 0.5):
         return square(x) if n == 2 else sqrt(x)
+    if x.aval.kind == "python" and (isinstance(n, Symbol) or n < 0):  # Python's own powers of zero raise
+        x = cast(x, aval=Aval((), x.dtype, "scalar"))
     return (power if x.aval.kind == "array" else pow_)(x, n)
 
 
@@ -84,15 +87,17 @@ arctan = unary("arctan", "np.arctan", push(lambda t, out, x: t / (square(x) + 1)
 
 
 def _arctan2_y(t: Symbol, out: Symbol, y: Symbol, x: Symbol) -> Any:
-    return t * (x / off_zero(square(y) + square(x)))  # 0 at the origin
+    size = off_zero(hypot(y, x))  # whose square may be too large or too small for a number
+    return t * (x / size / size)  # 0 at the origin
 
 
 def _arctan2_x(t: Symbol, out: Symbol, y: Symbol, x: Symbol) -> Any:
-    return -(t * (y / off_zero(square(y) + square(x))))
+    size = off_zero(hypot(y, x))
+    return -(t * (y / size / size))
 
 
 arctan2: Primitive = binary("arctan2", "np.arctan2", push(_arctan2_y), push(_arctan2_x))
-hypot = binary(
+hypot: Primitive = binary(
     "hypot",
     "np.hypot",
     push(lambda t, out, x, y: t * (x / off_zero(out))),
@@ -101,10 +106,15 @@ hypot = binary(
 deg2rad: Primitive = unary("deg2rad", "np.deg2rad", pull(lambda ct, x: deg2rad(ct)))
 rad2deg: Primitive = unary("rad2deg", "np.rad2deg", pull(lambda ct, x: rad2deg(ct)))
 
+
+def _arcsinh_push(t: Symbol, out: Symbol, x: Symbol) -> Any:
+    return t / (sqrt(_plus_one(square(x))) if x.dtype.kind == "c" else hypot(x, 1))
+
+
 sinh: Primitive = unary("sinh", "np.sinh", push(lambda t, out, x: t * cosh(x)))
 cosh: Primitive = unary("cosh", "np.cosh", push(lambda t, out, x: t * sinh(x)))
 tanh = unary("tanh", "np.tanh", push(lambda t, out, x: t * (1 - square(out))))
-arcsinh = unary("arcsinh", "np.arcsinh", push(lambda t, out, x: t / sqrt(_plus_one(square(x)))))
+arcsinh = unary("arcsinh", "np.arcsinh", push(_arcsinh_push))
 # one root of (x - 1)(x + 1) would take the wrong branch for complex x
 arccosh = unary("arccosh", "np.arccosh", push(lambda t, out, x: t / (sqrt(x - 1) * sqrt(_plus_one(x)))))
 arctanh = unary("arctanh", "np.arctanh", push(lambda t, out, x: t / ((1 - x) * (x + 1))))

@@ -47,11 +47,10 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
         dtype = np.result_type(*(shadow_of(as_operand(x)) for x in (a, b)))
         dtype = dtype if dtype.kind in "fc" else np.dtype(float)
         a, b = np.broadcast_arrays(*(as_dtype(x, dtype) for x in (a, b)))
-        a = np.where(b != 0, a, -np.inf)
     a = a if np.ndim(shadow_of(a)) else np.reshape(a, (1,))
     axis = axes_of(a, axis)
-    peak = _peak(a, axis)
-    weights = np.exp(a - peak)
+    peak = _peak(a if b is None else np.where(b != 0, a, -np.inf), axis)
+    weights = np.exp(a - peak if b is None else _limited(a - peak, b))
     total = np.sum(weights if b is None else b * weights, axis=axis, keepdims=True)
     size = np.abs(total) if return_sign else total
     some = size != 0
@@ -59,6 +58,14 @@ def logsumexp(a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, r
     sign = np.sign(total) if a.size else np.sign(out)  # SciPy's of nothing is that of minus infinity
     out, sign = (x if keepdims else np.squeeze(x, axis=axis)[()] for x in (out, sign))
     return (out, sign) if return_sign else out
+
+
+def _limited(a: Any, b: Any) -> Any:
+    """Exponents whose exponentials are finite where they count nothing: 0 times infinity would be nan."""
+    dtype = shadow_of(a).dtype
+    if dtype.kind == "c":
+        return np.where(b != 0, a, -np.inf)
+    return np.where(b != 0, a, np.minimum(a, np.log(np.finfo(dtype).max) / 2))
 
 
 @stands_for("scipy.special.softmax")

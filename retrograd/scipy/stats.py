@@ -174,13 +174,21 @@ def _sf(family: Family, y: Any, shapes: Any) -> Any:
 
 
 def _logcdf(family: Family, y: Any, shapes: Any) -> Any:
-    return family.logcdf(y, *shapes) if family.logcdf else np.log(_cdf(family, y, shapes))
+    if family.logcdf:
+        return family.logcdf(y, *shapes)
+    return _log_of(_cdf(family, y, shapes), _sf(family, y, shapes))
 
 
 def _logsf(family: Family, y: Any, shapes: Any) -> Any:
     if family.logsf:
         return _within(family.logsf, family, y, shapes, 0.0, -math.inf)
-    return np.log(_sf(family, y, shapes))
+    return _log_of(_sf(family, y, shapes), _cdf(family, y, shapes))
+
+
+def _log_of(part: Any, rest: Any) -> Any:
+    """The logarithm of a probability, of which the rest is exact where it is small."""
+    large = part > 0.5
+    return where(large, np.log1p(-where(large, rest, 0.0)), np.log(where(large, 1.0, part)))
 
 
 STANDARD: dict[str, Formula] = {"cdf": _cdf, "sf": _sf, "logcdf": _logcdf, "logsf": _logsf}
@@ -225,7 +233,7 @@ def _discrete(name: str) -> Formula:
         k, loc, *shapes = map(double, (k, loc, *shapes))
         k = k - loc
         if name in ("logpmf", "pmf"):
-            found = guarded(k == np.floor(k), _density(family, k, shapes), -math.inf)
+            found = guarded(np.logical_not(k - np.floor(k) > 0), _density(family, k, shapes), -math.inf)
             found = found if name == "logpmf" else np.exp(found)
         else:
             found = STANDARD[name](family, np.floor(k), shapes)

@@ -81,13 +81,13 @@ def slope(f: Function, x: float) -> float:
 
 
 def by_jvp(f: Function) -> Function:
-    made = rg.custom_jvp(f)
+    made: Any = rg.custom_jvp(f)
     made.defjvp(lambda p, t: rg.jvp(f, p, t))
     return made
 
 
 def by_vjp(f: Function) -> Function:
-    made = rg.custom_vjp(f)
+    made: Any = rg.custom_vjp(f)
     made.defvjp(lambda x: (f(x), x), lambda x, ct: rg.vjp(f, x)[1](ct))
     return made
 
@@ -97,7 +97,8 @@ def by_vjp(f: Function) -> Function:
 def test_a_rule_that_differentiates_in_one_mode_serves_the_other(f: Function, backend: Any) -> None:
     expected = slope(f, 0.5)
     forward, reverse = by_jvp(f), by_vjp(f)
-    assert np.isclose(rg.grad(forward, backend=backend)(0.5), expected, rtol=1e-6)
+    backward: Any = rg.grad(forward, backend=backend)
+    assert np.isclose(backward(0.5), expected, rtol=1e-6)
     assert np.isclose(rg.vjp(forward, 0.5)[1](1.0)[0], expected, rtol=1e-6)
     assert np.isclose(rg.linearize(forward, 0.5)[1](1.0), expected, rtol=1e-6)
     assert np.isclose(rg.jvp(reverse, (0.5,), (1.0,), backend=backend)[1], expected, rtol=1e-6)
@@ -109,7 +110,8 @@ def test_second_derivatives_and_lanes_of_such_rules(f: Function) -> None:
     xs = np.array([0.4, 0.5])
     first = np.array([slope(f, x) for x in xs])
     second = slope(rg.grad(f), 0.5)
-    assert np.isclose(rg.grad(rg.grad(by_jvp(f)))(0.5), second, rtol=1e-5)
+    twice: Any = rg.grad(rg.grad(by_jvp(f)))
+    assert np.isclose(twice(0.5), second, rtol=1e-5)
     assert np.allclose(rg.vmap(rg.grad(by_jvp(f)))(xs), first, rtol=1e-6)
     assert np.allclose(rg.vmap(rg.jacfwd(by_vjp(f)))(xs), first, rtol=1e-6)
 

@@ -45,8 +45,8 @@ def _spence_push(t: Symbol, out: Symbol, z: Symbol) -> Any:
     """Li₂(1 - z) has the slope log z/(1 - z): a hypergeometric function that holds at 1, DLMF 25.12.2 and 15.4.1."""
     if z.dtype.kind != "c":
         return -(t * hyp2f1(1, 1, 2, 1 - z))
-    off = where(eq(z, 1), 2, z)
-    return t * where(eq(z, 1), -1, log(off) / (1 - off))
+    off, left = where(eq(z, 1), 2, z), 1 - z
+    return t * where(eq(z, 1), -(1 + left * (0.5 + left / 3)), log(off) / (1 - off))
 
 
 spence = special("spence", push(_spence_push))

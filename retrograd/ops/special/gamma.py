@@ -10,7 +10,6 @@ from ...ir.primitive import Primitive, Unknown, primitive, push
 from ..batching import elementwise
 from ..elementary import cos, sin
 from ..elementwise import function, lt, where
-from ..extrema import maximum, minimum
 from .declare import real_only, special
 
 # Hurwitz' zeta function Σ (q + k)⁻ˢ, DLMF 25.11.17; SciPy's ufunc has a private name, its public function has two
@@ -44,11 +43,11 @@ def _rgamma_push(t: Symbol, out: Symbol, x: Symbol) -> Any:
     """-ψ(x)/Γ(x); left of ½ the derivative of Γ(1 - x) sin(πx)/π, DLMF 5.5.3, which holds at the poles of Γ too."""
     if x.dtype.kind == "c":
         return -(t * (out * digamma(x)))
-    right = maximum(x, 0.5)
-    mirrored = 1 - minimum(x, 0.5)
-    angle = minimum(x, 0.5) * math.pi
-    left = gamma(mirrored) * (cos(angle) - digamma(mirrored) * sin(angle) * (1 / math.pi))
-    return t * where(lt(x, 0.5), left, -(digamma(right) * rgamma(right)))
+    below = lt(x, 0.5)
+    right, left = where(below, 0.5, x), where(below, x, 0.5)
+    mirrored, angle = 1 - left, left * math.pi
+    slope = gamma(mirrored) * (cos(angle) - digamma(mirrored) * sin(angle) * (1 / math.pi))
+    return t * where(below, slope, -(digamma(right) * rgamma(right)))
 
 
 rgamma: Primitive = special("rgamma", push(_rgamma_push))

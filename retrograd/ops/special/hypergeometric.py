@@ -11,7 +11,7 @@ from ..bessel import polynomial
 from ..complex import abs_
 from ..elementary import LN2, LN10, exp, log, sin
 from ..elementwise import eq, gt, lt, square, to_dtype, where
-from ..extrema import maximum, minimum
+from ..extrema import maximum
 from ..logic import logical_and
 from .declare import of_parameters, special
 
@@ -59,10 +59,11 @@ TERMS = tuple(k / math.factorial(k + 1) for k in range(16, 0, -1))
 
 def _exprel_slope(x: Symbol, out: Any) -> Any:
     """The derivative of out = (eˣ - 1)/x, in three forms: each is taken where it does not cancel."""
-    right, left = maximum(x, NEAR), minimum(x, -NEAR)
+    near = lt(abs_(x), NEAR)
+    right, left = where(lt(x, NEAR), NEAR, x), where(gt(x, -NEAR), -NEAR, x)
     small = where(gt(x, 0), 0, out)  # where it is unused it might be infinite, and give nan in derivatives
     far = where(gt(x, 0), out * (1 - 1 / right) + 1 / right, (exp(left) - small) / left)
-    return where(lt(abs_(x), NEAR), polynomial(x, coefficients=TERMS), far)
+    return where(near, polynomial(where(near, x, 0), coefficients=TERMS), far)
 
 
 exprel: Primitive = special("exprel", push(lambda t, out, x: t * _exprel_slope(x, out)))
