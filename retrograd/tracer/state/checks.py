@@ -195,8 +195,7 @@ class Check:
             name, held, form = self._held("a", None), self._held("v", value), self._held("v", read.form)
             self._arrays[id(value)] = name
             found = f"({name} := {text})"
-            kept = f"{name}.shape == {read.form[0]} and {name}.dtype is {self._held('v', read.form[1])}"
-            test = f"{found} is {held} and {kept} or alike({name}, {form})"
+            test = f"{found} is {held} and {name}.shape == {read.form[0]} or alike({name}, {form})"
             return Part("array", found, test, form, words, name)
         if step:
             name, held = self._held("q", None), self._held("v", type(value))

@@ -24,7 +24,7 @@ from .arguments import is_mutable_array
 from .classes import AROUND, BUILTIN, PLAIN
 from .code_rewriter import CodeRewriter
 from .finished import Finished
-from .reads import KINDS, MISSING, Read, form_of
+from .reads import KINDS, MISSING, Read
 from .whole import Whole
 
 
@@ -99,7 +99,7 @@ class StateReader(Whole):
             self.whole(place)
             return
         if not known:
-            read = Read(place, kind, key, value, user_site()[0], form_of(value))
+            read = Read(place, kind, key, value, user_site()[0])
             for reader in self.levels(place):
                 if reader not in makers:
                     reader.reads.setdefault(name, read)

@@ -11,7 +11,7 @@ import marshal
 import struct
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
 from typing import Any, NamedTuple
 
@@ -157,7 +157,10 @@ class Read:
     key: Any
     value: Any
     where: Where | None = None
-    form: Form | None = None
+    form: Form | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "form", form_of(self.value))
 
     @property
     def now(self) -> Any:
