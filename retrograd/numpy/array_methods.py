@@ -137,8 +137,29 @@ def _reduce(self: Tracer) -> Any:
     raise adviser().refusal("a traced value cannot be pickled", "return it, and pickle the result")
 
 
+def _of_numbers(name: str, method: Callable[[Tracer], Any]) -> property:
+    """A method that numbers have; arrays have none of this name."""
+
+    def get(self: Tracer) -> Any:
+        getattr(self.shadow, name)  # raises AttributeError for arrays
+        return partial(method, self)
+
+    return property(get)
+
+
+def _is_integer(self: Tracer) -> Any:
+    return np.logical_and(np.isfinite(self), np.equal(np.floor(self), self))
+
+
+def _digits(self: Tracer) -> Any:
+    raise adviser().refusal("the digits of a traced value are not known", "compute with the value itself")
+
+
 METHODS.update(
     {
+        "is_integer": _of_numbers("is_integer", _is_integer),
+        "hex": _of_numbers("hex", _digits),
+        "as_integer_ratio": _of_numbers("as_integer_ratio", _digits),
         "__contains__": _contains,
         "__round__": _round,
         "__reduce__": _reduce,

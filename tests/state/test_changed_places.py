@@ -75,6 +75,25 @@ f = lambda x: k.u * x
 --
 k = F(2.0); k.u = 7.0
 """,
+    "subclass of a number of NumPy": """
+class F(np.float64): pass
+k = F(2.0); k.u = 1.0
+f = lambda x: k.u * x
+--
+k = F(2.0); k.u = 7.0
+""",
+    "object that a weak proxy shows": """
+import weakref
+class P: k = 1.0
+class Child:
+    def __init__(self, p): self.p = weakref.proxy(p)
+p = P(); c = Child(p)
+f = lambda x: c.p.k * x
+--
+P.k = 4.0
+p.k = 5.0
+p = P(); c.p = weakref.proxy(p)
+""",
     # getattr of modules, and of objects made inside.
     "getattr of a module": """
 f = lambda x: getattr(m, "k") * x
@@ -197,6 +216,18 @@ o = C()
 f = lambda x: get(o) * get(C) * x
 --
 C.k = 5.0
+""",
+    "member of a class that can be called": """
+import operator
+class C:
+    k = 1.0
+    def __call__(self, x): return x
+o = C(); o.j = 1.0
+f = lambda x: operator.attrgetter("k")(C) * operator.attrgetter("j")(o) * len([n for n in dir(C) if n[0] != "_"]) * x
+--
+C.k = 5.0
+o.j = 2.0
+C.new = 1.0
 """,
     "pattern": """
 class C: k = 1.0
@@ -323,6 +354,25 @@ D.clear(); D[1.0] = 2.0
 D.clear(); D[True] = 2.0
 """,
 }
+
+
+def test_getattr_runs_the_users_code_once() -> None:
+    asked = []
+
+    class Answers:
+        @property
+        def p(self) -> float:
+            asked.append("p")
+            return 2.0
+
+        def __getattr__(self, name: str) -> float:
+            asked.append(name)
+            return 3.0
+
+    outside: Any = Answers()
+    compiled = rg.jit(lambda x: getattr(outside, "p") * getattr(Answers(), "q") * getattr(outside, "r") * x)  # noqa: B009
+    assert compiled(1.0) == 18.0
+    assert asked == ["p", "q", "r"]
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -145,13 +145,21 @@ def of_ours(x: Any) -> bool:
 
 def asked_for(reader: StateReader, obj: Any, name: str) -> None:
     """Take note of what ``getattr(obj, name)`` reads, which the user's code is about to call."""
-    found = MISSING if isinstance(obj, (type, ModuleType)) else static_member(type(obj), name)
-    if hasattr(type(found), "__set__") and not isinstance(found, SLOTS):  # whose function runs once, in that call
+    if not isinstance(obj, (type, ModuleType)) and _runs_code(obj, name):  # once, in that call
         attribute(reader, obj, name, None)
     elif (value := getattr(obj, name, MISSING)) is MISSING:
         lacks(reader, obj, name)
     else:
         attribute(reader, obj, name, value)
+
+
+def _runs_code(obj: Any, name: str) -> bool:
+    """Whether a property, a descriptor or ``__getattr__`` answers for an attribute of an object."""
+    found = static_member(type(obj), name)
+    if found is MISSING:
+        answers = static_member(type(obj), "__getattr__") is not MISSING
+        return answers and name not in getattr(obj, "__dict__", ())
+    return hasattr(type(found), "__set__") and not isinstance(found, SLOTS)
 
 
 def lacks(reader: StateReader, obj: Any, name: str) -> None:

@@ -131,6 +131,8 @@ def _handed_over(reader: StateReader, x: Any, shallow: bool) -> None:
         reader.identity(x)
         if isinstance(x, BUILTIN):
             reader.whole(x.__self__)
+        elif not shallow and not isinstance(x, (FunctionType, MethodType)):
+            reader.whole(x)  # a class, or an object that can be called
     elif isinstance(x, Iterator) and reader.sees(x):
         reader.note(x, "never", None, None)
     elif not shallow and isinstance(x, LAZY):

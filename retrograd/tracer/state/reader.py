@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import CellType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
+from weakref import ProxyTypes
 
 import numpy as np
 
@@ -168,7 +169,7 @@ class StateReader(Whole):
             self._arrays.setdefault(id(x), (x, name))
         elif id(x) not in self._outside and type(x) not in PLAIN and not isinstance(x, (Tracer, ModuleType)):
             self._outside[id(x)] = x
-            if is_mutable_array(type(x)) or (isinstance(x, np.ndarray) and type(x) is not np.ndarray):
+            if _is_opaque(x):
                 self.note(x, "never", None, None)
             if isinstance(x, np.ndarray) and x.dtype.kind in "SUMmV":  # NumPy's own functions read it
                 self.note(x, "bytes", None, x.tobytes())
@@ -258,6 +259,12 @@ def _with_parents(reader: StateReader | None) -> Iterator[StateReader]:
     while reader is not None:
         yield reader
         reader = reader.parent
+
+
+def _is_opaque(x: Any) -> bool:
+    """Whether what an object shows may change unseen: a subclass of NumPy's array, another array, a weak proxy."""
+    subclass = isinstance(x, np.ndarray) and type(x) is not np.ndarray
+    return subclass or is_mutable_array(type(x)) or type(x) in ProxyTypes
 
 
 def _enters(x: Any) -> bool:

@@ -214,7 +214,7 @@ def same(a: Any, b: Any) -> bool:
     if type(a) in (float, complex):
         z, w = complex(a), complex(b)
         return struct.pack("dd", z.real, z.imag) == struct.pack("dd", w.real, w.imag)
-    if isinstance(a, np.generic):
+    if isinstance(a, np.generic) and type(a).__module__ == "numpy":
         return bool(a.dtype == b.dtype and a.tobytes() == b.tobytes())
     if type(a) in (int, str, bytes) or isinstance(a, np.dtype):
         return bool(a == b)
