@@ -77,7 +77,7 @@ def _not_linear(what: str, where: Any) -> NonDifferentiableError:
 
 
 def _scales(rule: Graph, known: int, results: int) -> bool:
-    """Whether -2 times the tangents give -2 times the results, to the last bit, as they do in linear functions."""
+    """Whether -2 times the tangents give -2 times the results, beside what the results are without tangents."""
     if not all(map(repeats, walk(rule))):
         return True
     draw = np.random.default_rng(0).normal
@@ -85,14 +85,21 @@ def _scales(rule: Graph, known: int, results: int) -> bool:
     token = MOST_STEPS.set(FEW)
     try:
         with np.errstate(all="ignore"):
-            once, twice = (
-                evaluate(rule, [*given[:known], *(factor * t for t in given[known:])])[results:] for factor in (1, -2)
-            )
+            found = [evaluate(rule, [*given[:known], *(k * t for t in given[known:])])[results:] for k in (0, 1, -2)]
+            return all(map(_are_proportional, *(map(np.asarray, each) for each in found)))
     except Exception:  # noqa: BLE001 - these numbers may be outside of its domain: any exception
         return True
     finally:
         MOST_STEPS.reset(token)
-    return all(np.array_equal(-2 * np.asarray(a), b, equal_nan=True) for a, b in zip(once, twice, strict=True))
+
+
+def _are_proportional(none: np.ndarray[Any, Any], once: np.ndarray[Any, Any], twice: np.ndarray[Any, Any]) -> bool:
+    """Whether the change of a result is -2 times as large; to the last bit if nothing else is in it."""
+    if not np.any(none):
+        return np.array_equal(-2 * once, twice, equal_nan=True)
+    change = once - none
+    size = float(np.max(np.abs(change), where=np.isfinite(change), initial=0.0))
+    return np.allclose(twice - none, -2 * change, rtol=0, atol=0.01 * size, equal_nan=True)
 
 
 def _numbers(aval: Aval, draw: Callable[..., Any]) -> Any:
