@@ -14,7 +14,10 @@ import pytest
 
 import retrograd as rg
 
-pytestmark = pytest.mark.filterwarnings("ignore::retrograd.errors.UnwatchedWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::retrograd.errors.UnwatchedWarning"),
+    pytest.mark.filterwarnings("ignore:Setting the dtype:DeprecationWarning"),  # of NumPy 2.5
+]
 
 PROGRAMS = {
     # An equal list, or object of a class of numbers, takes the place of the one that was read; then it changes.
