@@ -57,13 +57,14 @@ def check_linear(rule: Graph, known: int, results: int) -> None:
     Bodies that compute values and tangents together are tried on numbers, since only what is linear in them is turned
     around.
     """
-    if rule.nested and not _scales(rule, known, results):
-        raise _not_linear("-2 times the tangents do not give -2 times the results", None)
+    if rule.nested:
+        if not _scales(rule, known, results):
+            raise _not_linear("-2 times the tangents do not give -2 times the results", None)
+        return
     try:
         transpose(Graph(rule.name, rule.inputs, rule.nodes, rule.outputs[results:]), known)
     except InternalError as fault:
-        if not rule.nested:
-            raise _not_linear(fault.what, fault.where) from None
+        raise _not_linear(fault.what, fault.where) from None
     except RetrogradError:  # what has no reverse mode may be there for forward mode
         pass
 

@@ -112,6 +112,13 @@ def must_copy(node: Node, shown: Shown) -> bool:
     return False
 
 
+def shown_array(value: Value, made: Mapping[Value, Node]) -> Value:
+    """The array that a view shows, also a view of views; any other value itself. ``made`` has the nodes by results."""
+    while (node := made.get(value)) is not None and node.prim.alias is not None:
+        value = node.inputs[node.prim.alias]
+    return value
+
+
 def copies(node: Node, made: Mapping[Value, Node]) -> bool:
     """Whether this node is a reshape that copies, if the storage behind its operand is contiguous."""
     if node.prim.name != "reshape":

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from ..ir.graph import Graph, Node, Value
-from ..ir.layouts import copies
+from ..ir.layouts import copies, shown_array
 from ..ir.loop_node import loop_of
 from ..ir.rewrite import mapped, with_bodies, with_nodes
 from ..ops.linear import matmul, vecdot
@@ -65,21 +65,15 @@ def _row(node: Node, stack: Value) -> tuple[Graph, Value] | None:
 
 def _crossing(graph: Graph) -> set[Value]:
     """The parts of arrays that the graph overwrites which both sides of the turn read, and one of them multiplies."""
-    written = {_shown(graph, n.inputs[n.prim.writes]) for n in graph.nodes if n.prim.writes is not None}
+    made = graph.producer
+    written = {shown_array(n.inputs[n.prim.writes], made) for n in graph.nodes if n.prim.writes is not None}
     written -= {*graph.inputs}  # these are never overwritten, but copied before
     if not written:
         return set()
     at = next(k for k, node in enumerate(graph.nodes) if node.prim is turn)
     before = {v for node in graph.nodes[:at] if node.prim.alias is not None for v in node.outputs}
     after = {v for node in graph.nodes[at:] for v in node.inputs}
-    return {v for v in before & after if _shown(graph, v) in written and _is_multiplied(graph, v)}
-
-
-def _shown(graph: Graph, value: Value) -> Value:
-    """The array that a view shows."""
-    while (node := graph.producer.get(value)) is not None and node.prim.alias is not None:
-        value = node.inputs[node.prim.alias]
-    return value
+    return {v for v in before & after if shown_array(v, made) in written and _is_multiplied(graph, v)}
 
 
 def _is_multiplied(graph: Graph, value: Value) -> bool:

@@ -86,20 +86,25 @@ print(answers, swapped)
 """
 
 
-def answers(count: int, tmp_path: Path) -> tuple[str, int]:
-    """For each child whether it was right (y), wrong (n), dead (d) or hung (h); and how many began in a trace."""
-    script = tmp_path / "forking.py"
-    script.write_text(SCRIPT)
+def printed(arguments: list[str], *folders: Path) -> str:
+    """What Python prints that runs with these arguments, and finds modules in these folders, too."""
     done = subprocess.run(
-        [sys.executable, str(script), str(count)],
+        [sys.executable, *arguments],
         capture_output=True,
         text=True,
         timeout=900,
         check=False,
-        env={**os.environ, "PYTHONPATH": str(Path(rg.__file__).parents[1])},
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(map(str, (Path(rg.__file__).parents[1], *folders)))},
     )
     assert done.returncode == 0, done.stderr
-    found, swapped = done.stdout.split()
+    return done.stdout.strip()
+
+
+def answers(count: int, tmp_path: Path) -> tuple[str, int]:
+    """For each child whether it was right (y), wrong (n), dead (d) or hung (h); and how many began in a trace."""
+    script = tmp_path / "forking.py"
+    script.write_text(SCRIPT)
+    found, swapped = printed([str(script), str(count)]).split()
     return found, int(swapped)
 
 
@@ -174,27 +179,18 @@ print("forked")
 """
 
 
-def run(script: str, module: str, tmp_path: Path) -> str:
+def imported(script: str, module: str, tmp_path: Path) -> str:
     """What a program prints that is the import of a module."""
     (tmp_path / f"{module}.py").write_text(script)
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", f"import {module}"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join((str(Path(rg.__file__).parents[1]), str(tmp_path)))},
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+    return printed(["-W", "ignore", "-c", f"import {module}"], tmp_path)
 
 
 def test_a_fork_waits_for_what_other_threads_import(tmp_path: Path) -> None:
-    assert run(WHILE_IMPORTING, "forks_while_importing", tmp_path) == "0"
+    assert imported(WHILE_IMPORTING, "forks_while_importing", tmp_path) == "0"
 
 
 def test_a_fork_does_not_wait_for_a_program_that_runs_while_it_is_imported(tmp_path: Path) -> None:
-    assert run(WHILE_IMPORTED, "forks_while_imported", tmp_path) == "forked"
+    assert imported(WHILE_IMPORTED, "forks_while_imported", tmp_path) == "forked"
 
 
 @pytest.mark.slow

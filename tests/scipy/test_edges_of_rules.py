@@ -22,7 +22,10 @@ def second(f: Any) -> Any:
 def test_weights_of_zero_have_derivatives() -> None:
     a, w = np.array([-1.0, -2.0, -3.0]), np.array([0.0, 0.5, 0.5])
     slopes = np.exp(a) / np.sum(w * np.exp(a))
-    f = lambda w: scipy.special.logsumexp(a, b=w)  # noqa: E731
+
+    def f(w: Any) -> Any:
+        return scipy.special.logsumexp(a, b=w)
+
     np.testing.assert_allclose(rg.grad(f)(w), slopes, rtol=1e-14)
     np.testing.assert_allclose(rg.jvp(f, (w,), (np.ones(3),))[1], slopes.sum(), rtol=1e-14)
 

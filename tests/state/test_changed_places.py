@@ -373,7 +373,8 @@ def test_getattr_runs_the_users_code_once() -> None:
             return 3.0
 
     outside: Any = Answers()
-    compiled = rg.jit(lambda x: getattr(outside, "p") * getattr(Answers(), "q") * getattr(outside, "r") * x)  # noqa: B009
+    p, q, r = "pqr"
+    compiled = rg.jit(lambda x: getattr(outside, p) * getattr(Answers(), q) * getattr(outside, r) * x)
     assert compiled(1.0) == 18.0
     assert asked == ["p", "q", "r"]
 

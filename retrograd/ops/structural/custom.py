@@ -49,8 +49,8 @@ def _lane(size: int, aval: Aval) -> Aval:
 def _custom_jvp_rule(b: Builder, node: Node, args: list[Symbol], tans: list[Any], mode: JvpMode) -> Any:
     rule, n = node.attrs["rule"], len(node.outputs)
     dots = [instantiated(b, t, x.aval) for t, x in zip(tans, args, strict=True) if x.aval.inexact]
-    results = _split(b, rule, args, dots, mode) if mode.split and rule.nested else None
-    results = results or TRANSFORMS.inline(b, rule, [*args, *dots])
+    mixed = mode.split and rule.nested
+    results = _split(b, rule, args, dots, mode) if mixed else TRANSFORMS.inline(b, rule, [*args, *dots])
     inexact = [v.aval.inexact for v in node.outputs]
     return results[:n], spread(results[n:], inexact)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Container
 
 from ...ir.graph import Graph, Node, Value
-from ...ir.layouts import copies
+from ...ir.layouts import copies, shown_array
 from ...ir.rewrite import with_nodes
 from ...ops.structural.region import turn
 from ..block_kernels import is_long
@@ -65,15 +65,9 @@ class _CheapParts:
         self.parts, self.made = Halves(graph), graph.producer
         self.needed, self.choosable = frozenset(self.parts.needed), frozenset(self.parts.choosable)
 
-    def _shown(self, value: Value) -> Value:
-        """The array that a view shows."""
-        while value in self.parts.made and (alias := self.parts.made[value].prim.alias) is not None:
-            value = self.parts.made[value].inputs[alias]
-        return value
-
     def is_copy(self, value: Value) -> bool:
         """Whether a value is a large copy of a part of an argument, or of a result."""
-        node, shown = self.parts.made[value], self._shown(value)
+        node, shown = self.parts.made[value], shown_array(value, self.parts.made)
         stays = shown not in self.parts.made or shown in self.parts.held
         return stays and _is_large(node) and copies(node, self.made)
 
@@ -86,7 +80,7 @@ class _CheapParts:
         node = self.parts.made[value]
         if not self._may_wait(value) or not self.parts.needless(node):
             return False
-        return all(self._is_made_of(self._shown(v), self.needed, DEEPEST - 1) for v in node.inputs)
+        return all(self._is_made_of(shown_array(v, self.parts.made), self.needed, DEEPEST - 1) for v in node.inputs)
 
     def _may_wait(self, value: Value) -> bool:
         """Whether a large value may be computed later; blocks of long arrays stay in a cache, and keep theirs."""
@@ -102,4 +96,4 @@ class _CheapParts:
         cheap += not moves
         if length >= LONGEST or cheap > DEEPEST or not (moves or node.prim.name in CHEAP):
             return False
-        return all(self._is_made_of(self._shown(v), kept, cheap, length + 1) for v in node.inputs)
+        return all(self._is_made_of(shown_array(v, self.parts.made), kept, cheap, length + 1) for v in node.inputs)

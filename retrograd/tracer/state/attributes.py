@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import functools
-from types import FunctionType, GetSetDescriptorType, MemberDescriptorType, MethodType, ModuleType
+from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
 
 from ...where import OURS
 from ..array import Tracer
-from .classes import BUILTIN, PLAIN
+from .classes import BUILTIN, PLAIN, SLOTS
 from .finished import Finished
-from .libraries import is_library
+from .libraries import is_library, of_ours
 from .reader import StateReader
 from .reads import MISSING
-
-SLOTS = (MemberDescriptorType, GetSetDescriptorType)
 
 
 def result(reader: StateReader, x: Any) -> Any:
@@ -136,11 +134,6 @@ def reads_unseen(f: Any) -> bool:
     if isinstance(f, FunctionType):
         return f.__module__ == "collections"
     return is_library(type(f)) and not of_ours(type(f))
-
-
-def of_ours(x: Any) -> bool:
-    """Whether a class, or a function, is defined in this package."""
-    return str(x.__module__).partition(".")[0] == "retrograd"
 
 
 def asked_for(reader: StateReader, obj: Any, name: str) -> None:

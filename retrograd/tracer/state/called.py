@@ -17,10 +17,10 @@ from ...where import user_frame
 from ..array import Tracer
 from ..interception import StandIn
 from ..trace import CURRENT
-from .attributes import asked_for, of_ours, reads_unseen, static_member
+from .attributes import asked_for, reads_unseen, static_member
 from .caches import Key, asked, question_of
 from .classes import BUILTIN, CONTAINERS, PLAIN
-from .libraries import is_library
+from .libraries import is_library, of_ours
 from .operated import answers_unseen, elements, truth
 from .reader import StateReader
 from .reads import MISSING

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import array
 import collections
-from types import BuiltinFunctionType, MappingProxyType, MethodWrapperType
+from types import BuiltinFunctionType, GetSetDescriptorType, MappingProxyType, MemberDescriptorType, MethodWrapperType
 
 import numpy as np
 
@@ -18,3 +18,4 @@ AROUND = (collections.UserList, collections.UserDict)  # a list or a dict, their
 VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
 BUFFERS = (bytearray, memoryview, array.array)
 BUILTIN = (BuiltinFunctionType, MethodWrapperType)
+SLOTS = (MemberDescriptorType, GetSetDescriptorType)

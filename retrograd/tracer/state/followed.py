@@ -17,7 +17,7 @@ import numpy as np
 
 from ..ufunc_options import python_function
 from .code_rewriter import CodeRewriter
-from .libraries import is_library
+from .libraries import is_library, of_ours
 from .reads import SWAPPED
 
 WRAPPERS = (staticmethod, classmethod, property, functools.cached_property, functools.partial, functools.partialmethod)
@@ -90,7 +90,7 @@ class Followed(ABC):
             self._follow_wrapper(x)
         elif not is_library(t):
             self._follow_class(t)
-        elif t.__module__.partition(".")[0] == "retrograd":
+        elif of_ours(t):
             for v in list(getattr(x, "__dict__", {}).values()):
                 user = callable(v) and not is_library(type(v))
                 if user or isinstance(v, (FunctionType, MethodType, type, functools.partial)):

@@ -24,3 +24,8 @@ def is_library(x: Any) -> bool:
         module = sys.modules.get(str(name)) if named else None
         file = getattr(module, "__file__", None) or ""
     return (isinstance(name, str) and name.partition(".")[0] in FOREIGN) or "site-packages" in file
+
+
+def of_ours(x: Any) -> bool:
+    """Whether a class, or a function, is defined in this package."""
+    return str(x.__module__).partition(".")[0] == "retrograd"

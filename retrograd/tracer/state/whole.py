@@ -10,7 +10,6 @@ from abc import abstractmethod
 from collections.abc import Iterator
 from types import (
     FunctionType,
-    GetSetDescriptorType,
     MappingProxyType,
     MemberDescriptorType,
     MethodType,
@@ -23,7 +22,7 @@ import numpy as np
 from ..array import Tracer
 from ..containers import is_container
 from ..trace import STATEFUL, stateful
-from .classes import BUFFERS, BUILTIN, CONTAINERS, PLAIN, VIEWS
+from .classes import BUFFERS, BUILTIN, CONTAINERS, PLAIN, SLOTS, VIEWS
 from .code_rewriter import CodeRewriter
 from .finished import Finished
 from .followed import WRAPPERS, Followed
@@ -35,7 +34,7 @@ OPAQUE = frozenset({"logging", "threading", "_thread", "typing", "abc", "inspect
 HIDDEN = random.random.__self__  # type: ignore[attr-defined]  # from which ``random.random()`` and its kind draw
 MANY = 64  # elements from which a container of numbers is compared at once
 MOST = 4000  # places in an object that is handed over whole
-CODE = (FunctionType, *WRAPPERS, MemberDescriptorType, GetSetDescriptorType)  # members of a class that hold no state
+CODE = (FunctionType, *WRAPPERS, *SLOTS)  # members of a class that hold no state
 
 
 class Whole(Followed):
