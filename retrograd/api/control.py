@@ -38,6 +38,7 @@ from ..ops.structural.scan import scan as scan_primitive
 from ..ops.structural.stack import step_numbers
 from ..ops.structural.while_loop import while_loop as while_primitive
 from ..tracer.array import Tracer, shadow_of
+from ..tracer.python_numbers import number
 from ..tracer.record import enclosing
 from ..tracer.tree import children, flatten, unflatten
 from .memory import MemoryPlan, plan_of
@@ -231,6 +232,7 @@ def fori_loop(
     if len(more) > 1:
         raise TypeError(f"fori_loop takes 3 or 4 arguments, not {3 + len(more)}")
     lower, n, body, init = (_count(n), body, init, *more) if more else (0, n, body, init)
+    lower = number(lower, int)  # whose dtype is not that of the index: range() gives ints
     check_functions("fori_loop", "fori_loop(n, body, init) with body(i, carry) -> carry", body)
     n = _between(lower, _count(n))
     weak, marks = weak_leaves(init), Marks("fori_loop", progress, None if isinstance(n, Tracer) else n)
@@ -248,9 +250,9 @@ def _counted(n: Any, lower: Any, body: Callable[[Any, Any], Any], start: Start, 
     assert trace is not None
 
     steps = int(shadow_of(n))
-    number = flatten(0)[1]
+    index = flatten(0)[1]
     known = not isinstance(n, Tracer)
-    trees = [([0], number), (start.shadows, start.spec)]
+    trees = [([0], index), (start.shadows, start.spec)]
     recorded = recorded_body(_counting_from(lower, body), "body", trees, runs=steps > 0, hoists=known)
     wider = widened(recorded, start)
     if wider is not None:
@@ -300,8 +302,7 @@ def _between(lower: Any, upper: Any) -> Any:
     """The number of steps between two bounds."""
     if type(lower) is int and lower == 0:
         return upper
-    low, up = (x.astype(np.int64) if isinstance(x, Tracer) else x for x in (lower, upper))
-    return up - low
+    return number(upper, int) - lower
 
 
 def _count(n: Any) -> Any:

@@ -257,6 +257,21 @@ def test_other_carries_keep_their_dtype():
         rg.scan(lambda c, x: (np.float32(c), None), 0.0, X)
 
 
+@pytest.mark.parametrize("kind", [np.int8, np.uint8, np.int16, np.uint64, np.array])
+def test_the_index_of_a_fori_loop_is_that_of_range(kind):
+    squares = rg.jit(lambda a, b: rg.fori_loop(a, b, lambda i, c: c + i * i, 0))
+    assert squares(kind(90), kind(127)) == sum(i * i for i in range(90, 127))
+    halves = rg.jit(lambda a, b: rg.fori_loop(a, b, lambda i, c: c + 2**-i, 0.0))
+    assert halves(kind(1), kind(4)) == 0.875
+    product = rg.jit(lambda a, c: rg.fori_loop(a, 4, lambda i, c: c * i, c))(kind(2), np.float32(1))
+    assert (product, product.dtype) == (6, np.float32)
+
+
+def test_fori_loop_over_all_of_a_small_range():
+    squares = rg.jit(lambda a, b: rg.fori_loop(a, b, lambda i, c: c + i * i, 0))
+    assert squares(np.int8(-100), np.int8(100)) == 666_700
+
+
 def test_fori_loop_between_two_bounds():
     def steps(lower, upper):
         return rg.fori_loop(lower, upper, lambda i, c: 10 * c + i, 0)
