@@ -445,6 +445,20 @@ def test_threads_with_one_folder_are_right_or_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def test_loops_that_begin_alike_have_folders_of_their_own(tmp_path: Path) -> None:
+    def product(memory: Any) -> Any:
+        def loop(x: Any) -> Any:
+            return np.sum(rg.scan(lambda c, _: (np.sin(c) * 1.1, None), x, None, 12, memory=memory)[0])
+
+        return rg.value_and_grad(lambda x, y, z: loop(x) * loop(y) * loop(z) * loop(y), argnums=(0, 1, 2))
+
+    x, y = np.array([0.3, 0.5]), np.array([0.2, 0.5])
+    planned = product(rg.Tiered(1, 4, tmp_path, resume=True))
+    for starts in ((x, x, x), (x, y, x), (x, x, y)):
+        assert_same_bits(planned(*starts), product(None)(*starts))
+        assert list(tmp_path.iterdir()) == []
+
+
 def test_a_run_with_other_inputs_does_not_take_up_what_is_left(tmp_path: Path) -> None:
     f = grower(tmp_path, resume=True)
     killed(f, 0.02)

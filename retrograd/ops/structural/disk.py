@@ -14,6 +14,7 @@ from contextlib import suppress
 from contextvars import ContextVar
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -51,6 +52,11 @@ class Disk:
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.states)
+
+    @property
+    def open(self) -> bool:
+        """Whether the folder is still there."""
+        return self._end.alive
 
     def _path(self, i: int) -> Path:
         return self.folder / NAME.format(i)
@@ -139,7 +145,8 @@ class Disk:
 def open_disk(directory: str, key: str = "", operands: Sequence[Any] = ()) -> Disk:
     """A disk in a new folder; with a ``key``, in the folder for this key and these operands.
 
-    That folder may hold states of an earlier run, and stays if the process ends before the states are used up.
+    That folder may hold states of an earlier run, and stays if the process ends before the states are used up. Loops of
+    one gradient that begin with the same numbers each have a folder of their own, in the order in which they run.
     """
     place = Path(directory or tempfile.gettempdir())
     if not key:
@@ -154,7 +161,9 @@ def open_disk(directory: str, key: str = "", operands: Sequence[Any] = ()) -> Di
         array = np.asarray(x)
         digest.update(f"{array.dtype.str}{array.shape}".encode())
         digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
-    folder = place / f"retrograd-{digest.hexdigest()}"
+    name = f"retrograd-{digest.hexdigest()}"
+    taken = {disk.folder for disk in OPENED.get() or () if disk.open}
+    folder = next(x for x in (place / f"{name}{mark}" for mark in _marks()) if x not in taken)
     try:
         lock = _locked(folder)
     except BlockingIOError as fault:
@@ -165,6 +174,12 @@ def open_disk(directory: str, key: str = "", operands: Sequence[Any] = ()) -> Di
     except OSError as fault:
         raise SnapshotError(str(fault), remedy=WRITABLE) from fault
     return Disk(folder, temporary=False, lock=lock)
+
+
+def _marks() -> Iterator[str]:
+    """What is behind the names of the first, second, third folder for the same key and operands."""
+    yield ""
+    yield from map("-{}".format, count(2))
 
 
 def _new_folder(place: Path, prefix: str | None = None) -> Path:
