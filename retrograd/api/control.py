@@ -300,9 +300,7 @@ def _counting_from(lower: Any, body: Callable[[Any, Any], Any]) -> Callable[[Any
 
 def _between(lower: Any, upper: Any) -> Any:
     """The number of steps between two bounds."""
-    if type(lower) is int and lower == 0:
-        return upper
-    return number(upper, int) - lower
+    return upper if type(lower) is int and lower == 0 else number(upper, int) - lower
 
 
 def _count(n: Any) -> Any:

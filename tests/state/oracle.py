@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import linecache
+import types
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+import retrograd as rg
 from tests.state.ways import Way
 
 Plain = Callable[[Any], Any]
@@ -125,3 +128,22 @@ class OfLanes:
 def scaled(f: Plain, x: Any) -> Any:
     """What the rules of ``transforms`` declare the derivative to be: f(x) times x."""
     return f(x) * x
+
+
+def changes_take_effect(name: str, program: str) -> None:
+    """Run a program: what it starts from, with a function ``f`` linear in a number; ``--``; and changes, one a line."""
+    setup, changes = program.split("--\n")
+    file = f"<{name}>"
+    linecache.cache[file] = (len(setup), None, setup.splitlines(keepends=True), file)
+    names: dict[str, Any] = {"np": np, "m": types.ModuleType("settings"), "__name__": "programs"}
+    exec(compile(setup, file, "exec"), names)
+    f = names["f"]
+    compiled, slope = rg.jit(f), rg.grad(f)
+    many = rg.vmap(rg.grad(f))
+    for change in ["", *changes.splitlines()]:
+        exec(change, names)
+        expected = float(f(2.0))
+        for _ in range(2):
+            assert float(compiled(2.0)) == expected
+            assert float(slope(2.0)) == expected / 2.0
+            np.testing.assert_array_equal(many(np.array([2.0, 3.0])), np.full(2, expected / 2.0))

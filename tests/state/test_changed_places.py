@@ -5,14 +5,12 @@ Each program is text: what it starts from, with a function ``f`` of a number, li
 
 from __future__ import annotations
 
-import linecache
-import types
 from typing import Any
 
-import numpy as np
 import pytest
 
 import retrograd as rg
+from tests.state.oracle import changes_take_effect
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore::retrograd.errors.UnwatchedWarning"),
@@ -381,18 +379,4 @@ def test_getattr_runs_the_users_code_once() -> None:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_each_change_takes_effect(name: str) -> None:
-    setup, changes = PROGRAMS[name].split("--\n")
-    file = f"<{name}>"
-    linecache.cache[file] = (len(setup), None, setup.splitlines(keepends=True), file)
-    names: dict[str, Any] = {"np": np, "m": types.ModuleType("settings"), "__name__": "programs"}
-    exec(compile(setup, file, "exec"), names)
-    f = names["f"]
-    compiled, slope = rg.jit(f), rg.grad(f)
-    many = rg.vmap(rg.grad(f))
-    for change in ["", *changes.splitlines()]:
-        exec(change, names)
-        expected = float(f(2.0))
-        for _ in range(2):
-            assert float(compiled(2.0)) == expected
-            assert float(slope(2.0)) == expected / 2.0
-            np.testing.assert_array_equal(many(np.array([2.0, 3.0])), np.full(2, expected / 2.0))
+    changes_take_effect(name, PROGRAMS[name])

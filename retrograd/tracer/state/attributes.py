@@ -78,10 +78,20 @@ def _of_inside(reader: StateReader, obj: Any, name: str, value: Any) -> Any:
         elif type(value) is MethodType:
             kind = "attr" if isinstance(found, FunctionType) else "method"
             reader.note(cls, kind, name, value.__func__)
+        elif hasattr(found, "__get__"):
+            defined(reader, cls, name)
         else:
-            reader.note(cls, "attr", name, getattr(cls, name))
+            reader.note(cls, "attr", name, found)
             return reader.adopt(value, cls, name)
     return result(reader, value)
+
+
+def defined(reader: StateReader, cls: type, name: str) -> None:
+    """Take note of what a class, or one of those above it, has under a name, which decides itself what it gives."""
+    owner = next(c for c in cls.__mro__ if name in vars(c))
+    if not is_library(owner):
+        reader.keep(owner)
+        reader.note(owner, "static", name, vars(owner)[name])
 
 
 def _of_class(reader: StateReader, cls: type, name: str, value: Any) -> None:
@@ -114,7 +124,9 @@ def _of_instance(reader: StateReader, obj: Any, name: str, value: Any) -> None:
     elif isinstance(found, property) or (hasattr(type(found), "__set__") and not is_library(type(found))):
         reader.keep(type(obj))  # what its function reads is noted there
         reader.note(type(obj), "attr", name, found)
-        if isinstance(found, property) and reads_unseen(found.fget):
+        if isinstance(found, property) and _answers_data(found.fget, value):
+            reader.note(obj, "attr", name, value)
+        elif isinstance(found, property) and reads_unseen(found.fget):
             reader.whole(obj)
     elif found is MISSING:  # by __getattr__, as long as neither the object nor its class has such an attribute
         reader.keep(type(obj))
@@ -136,6 +148,12 @@ def reads_unseen(f: Any) -> bool:
     return is_library(type(f)) and not of_ours(type(f))
 
 
+def _answers_data(f: Any, value: Any) -> bool:
+    """Whether a function of a library answers with a number, a text or an array: it may be asked again."""
+    asked = isinstance(f, FunctionType) and is_library(f) and not of_ours(f)
+    return asked and (type(value) in PLAIN or isinstance(value, np.ndarray))
+
+
 def asked_for(reader: StateReader, obj: Any, name: str) -> None:
     """Take note of what ``getattr(obj, name)`` reads, which the user's code is about to call."""
     if not isinstance(obj, (type, ModuleType)) and _runs_code(obj, name):  # once, in that call
@@ -147,11 +165,13 @@ def asked_for(reader: StateReader, obj: Any, name: str) -> None:
 
 
 def _runs_code(obj: Any, name: str) -> bool:
-    """Whether a property, a descriptor or ``__getattr__`` answers for an attribute of an object."""
+    """Whether a property, a descriptor or ``__getattr__`` of the user's answers for an attribute of an object."""
     found = static_member(type(obj), name)
     if found is MISSING:
         answers = static_member(type(obj), "__getattr__") is not MISSING
         return answers and name not in getattr(obj, "__dict__", ())
+    if isinstance(found, property) and is_library(found.fget):
+        return False
     return hasattr(type(found), "__set__") and not isinstance(found, SLOTS)
 
 

@@ -19,6 +19,7 @@ from .reads import KINDS, MISSING, SCOPE, Form, Read, form_of, same, same_elemen
 
 Captures = tuple[Any, ...]
 STEPS = frozenset({"attr", "item", "get", "cell", "closure"})  # reads whose value may be a step of a path
+PARTS = frozenset({"attr", "item", "get"})  # reads of a part of an object
 VALUES = (bool, int, float, complex, str, bytes, type(None), type, np.generic, np.dtype)
 
 
@@ -58,6 +59,7 @@ class Check:
         self._scope: dict[str, Any] = {
             "__builtins__": {},
             "alike": _alike,
+            "distinct": _distinct,
             "same_elements": same_elements,
             "Exception": Exception,
             "type": type,
@@ -78,7 +80,9 @@ class Check:
         self._arrays: dict[int, str] = {}
         places = {id(r.place) for r in reads if not _of_class(r)}  # of the others, it matters which ones they are
         for read in reads:
-            self._add(read, places)
+            if read.kind != "assigned":
+                self._add(read, places)
+        self._apart(reads)
         for name, array in held:  # a former capture, which this recording has found in another place
             other = self._arrays.get(id(array), name)
             if other != name:
@@ -92,6 +96,18 @@ class Check:
         if (len(self._parts), order) != (self._relied, self._order):  # else it is this check already
             self.run = self._compiled(f"({''.join(f'{name}, ' for name in order)})")
             self._relied, self._order = len(self._parts), order
+
+    def _apart(self, reads: Sequence[Read]) -> None:
+        """Where the function assigns to one of several places, these stay different objects."""
+        groups: dict[Any, dict[str, None]] = {r.key: {} for r in reads if r.kind == "assigned" and r.key[0] in PARTS}
+        for read in reads if groups else ():
+            of = read.key if read.kind == "assigned" else (read.kind, read.key)
+            if of in groups:
+                groups[of][self._place(read.place)] = None
+        for (_, key), names in groups.items():
+            if len(names) > 1:
+                test = f"distinct({', '.join(names)})"
+                self._parts[test] = Part("again", test, test, self._held("v", True), f"which objects have one {key!r}")
 
     def _starts(self, function: Any, statics: Sequence[Any]) -> dict[int, str]:
         """Names of the objects at which paths start: the function, what it is made of, and the static arguments."""
@@ -283,6 +299,10 @@ def _weak(x: Any) -> Callable[[], Any]:
 def _holds_numbers(value: Any) -> bool:
     """Whether a list holds anything but texts: as 1 equals True, its types would not be compared."""
     return type(value) is list and not all(type(x) is str for x in value)
+
+
+def _distinct(*places: Any) -> bool:
+    return len(set(map(id, places))) == len(places)
 
 
 def _alike(a: Any, form: Form) -> bool:

@@ -6,6 +6,7 @@ number, where it is: NumPy and Python compute with it as with that, and another 
 
 from __future__ import annotations
 
+import copy
 import operator
 import weakref
 from collections.abc import Callable, Sequence
@@ -32,8 +33,7 @@ class Finished(Held):
         return getattr(self.shadow, name)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
-        found = np.asarray(self.shadow, dtype)
-        return found.copy() if copy else found
+        return np.array(self.shadow, dtype, copy=copy)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         return getattr(ufunc, method)(*plain(inputs), **plain(options))
@@ -44,14 +44,20 @@ class Finished(Held):
     def __reduce__(self) -> Any:
         return plain, (self.shadow,)
 
+    def __copy__(self) -> Any:
+        return copy.copy(self.shadow)
+
     def __deepcopy__(self, memo: Any) -> Any:
-        return np.copy(self.shadow)[()] if isinstance(self.shadow, np.ndarray) else self.shadow
+        return copy.copy(self.shadow)
 
     def __repr__(self) -> str:
         return repr(self.shadow)
 
     def __format__(self, spec: str) -> str:
         return format(self.shadow, spec)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(self.shadow, name, value)
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self.shadow[plain(key)] = plain(value)
@@ -84,15 +90,17 @@ def finish(made: Sequence[weakref.ref[Any]]) -> None:
 
 
 def _install() -> None:
-    for name in BINARY:
-        f = getattr(operator, f"__{name}__")
+    binary = {name: getattr(operator, f"__{name}__") for name in BINARY}
+    for name, f in (*binary.items(), ("divmod", divmod)):
         setattr(Finished, f"__{name}__", _forward(f))
         setattr(Finished, f"__r{name}__", _reflected(f))
+    for name in BINARY:
+        setattr(Finished, f"__i{name}__", _in_place(getattr(operator, f"__i{name}__")))
     for name in ["lt", "le", "gt", "ge", "eq", "ne"]:
         setattr(Finished, f"__{name}__", _forward(getattr(operator, name)))
     for f in (operator.neg, operator.pos, operator.abs, operator.invert, operator.index):
         setattr(Finished, f"__{f.__name__.strip('_')}__", _single(f))
-    for g in (len, iter, bool, int, float, complex, hash, str):
+    for g in (len, iter, bool, int, float, complex, hash, str, bytes):
         setattr(Finished, f"__{g.__name__}__", _single(g))
 
 
@@ -106,6 +114,14 @@ def _forward(f: Callable[..., Any]) -> Callable[..., Any]:
 
 def _reflected(f: Callable[..., Any]) -> Callable[..., Any]:
     return lambda self, other: f(other, self.shadow)
+
+
+def _in_place(f: Callable[..., Any]) -> Callable[..., Any]:
+    def operate(self: Any, other: Any) -> Any:
+        found = f(self.shadow, plain(other))
+        return self if found is self.shadow else found  # a number is replaced
+
+    return operate
 
 
 def _single(f: Callable[..., Any]) -> Callable[..., Any]:

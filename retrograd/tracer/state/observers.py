@@ -277,7 +277,7 @@ class Imported(Observer):
 
     def active(self, reader: StateReader, given: Any) -> Any:
         module_by_name(reader, self.name)
-        return result(reader, given)
+        return reader.adopt(given, sys.modules)
 
 
 class Over(Observer):

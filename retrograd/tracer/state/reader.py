@@ -84,12 +84,7 @@ class StateReader(Whole):
             value = value.original
         if type(value) is LookAlike:  # it stands there meanwhile
             return
-        makers: set[StateReader] = set()
-        if type(value) is Tracer and not value.home.active:  # an array stands there when all is recorded
-            makers, value = set(_with_parents(value.home.reader)), MISSING
-        elif type(value) is Tracer and not value.const:
-            return
-        if id(place) in self._covered:
+        if id(place) in self._covered or (type(value) is Tracer and value.home.active and not value.const):
             return
         if id(place) in self.written and KINDS[kind].of_contents:
             kind, key, value = "never", None, None
@@ -100,6 +95,10 @@ class StateReader(Whole):
             self.whole(place)
             return
         if not known:
+            makers: set[StateReader] = set()
+            if type(value) is Tracer and not (value.home.active and self._assigns(place, kind, key)):
+                makers = set() if value.home.active else set(_with_parents(value.home.reader))
+                value = MISSING  # an array stands there when all is recorded
             read = Read(place, kind, key, value, user_site()[0])
             for reader in self.levels(place):
                 if reader not in makers:
@@ -132,6 +131,16 @@ class StateReader(Whole):
         """Take note that a traced value was stored outside."""
         for reader in self.levels(read.place):
             reader.stores.append(Store(read, value, put_back))
+
+    def assigned(self, place: Any, kind: str, key: Any) -> None:
+        """Take note that the function itself assigns to what such a read would give."""
+        if not self._assigns(place, kind, key):
+            read = Read(place, "assigned", (kind, key), None, user_site()[0])
+            for reader in self.levels(place):
+                reader.reads.setdefault((id(place), "assigned", read.key), read)
+
+    def _assigns(self, place: Any, kind: str, key: Any) -> bool:
+        return any((id(place), "assigned", (kind, key)) in reader.reads for reader in _with_parents(self))
 
     def changed(self, x: Any) -> None:
         """Take note that a container was written into: what is read of it from now on differs at the next call."""

@@ -73,10 +73,21 @@ KINDS = {
     "target": Kind("{p}()", "the target of a weak reference"),
     "buffer": Kind("bytes({p})", "the contents of {p}", equal=True, of_contents=True),
     "data": Kind("dumps({p}, 2)", "the numbers and strings in {p}", equal=True, of_contents=True),
+    "types": Kind("types({p})", "the types of what is in {p}", equal=True, of_contents=True),
     "bytes": Kind("{p}.tobytes()", "the contents of an array", equal=True),
     "elements": Kind("{p}.ravel().tolist()", "the elements of an array of objects", equal=True),
+    "assigned": Kind("None", "an assignment to {p}"),  # which tests nothing, see ``Check``
     "never": Kind("MISSING", "{p}, which cannot be checked"),
 }
+
+
+class Codes(NamedTuple):
+    """A function, the code that the user wrote, the observed one, and who needs that."""
+
+    function: FunctionType
+    own: CodeType
+    observed: CodeType
+    holders: set[int]
 
 
 class Swapped:
@@ -86,7 +97,7 @@ class Swapped:
     """
 
     def __init__(self) -> None:
-        self._known: dict[int, tuple[FunctionType, CodeType, set[int]]] = {}
+        self._known: dict[int, Codes] = {}
         renewed(self)
 
     def renew_locks(self) -> None:
@@ -96,31 +107,40 @@ class Swapped:
     def add(self, f: FunctionType, rewritten: Callable[[CodeType], CodeType], holder: int) -> None:
         """Give a function observed code, until each holder is removed."""
         with self._lock:
-            known = self._known.setdefault(id(f), (f, f.__code__, set()))
-            if f.__code__ is known[1]:
-                f.__code__ = rewritten(f.__code__)
-            known[2].add(holder)
+            known, own = self._known.get(id(f)), self.own_code(f)
+            if known is None or known.own is not own:  # others may have given it another code meanwhile
+                known = Codes(f, own, rewritten(own), set() if known is None else known.holders)
+                self._known[id(f)] = known
+            f.__code__ = known.observed
+            known.holders.add(holder)
 
     def remove(self, f: FunctionType, holder: int) -> None:
         """Give a function its own code back, unless another recording needs it observed."""
         with self._lock:
             known = self._known.get(id(f))
             if known is not None:
-                known[2].discard(holder)
-                if not known[2]:
-                    f.__code__ = known[1]
+                known.holders.discard(holder)
+                if not known.holders:
+                    f.__code__ = self.own_code(f)
                     self._known.pop(id(f), None)
 
     def own_code(self, f: FunctionType) -> CodeType:
         """The code that the user wrote."""
-        known = self._known.get(id(f))
-        code: CodeType = f.__code__ if known is None else known[1]
-        return code
+        known, code = self._known.get(id(f)), f.__code__
+        return code if known is None or code is not known.observed else known.own
 
 
 def members(place: Any) -> list[str]:
     """The names that a class itself, or a module, defines, but for special ones."""
     return [name for name in vars(place) if not name.startswith("__")]
+
+
+def types(x: Any) -> tuple[type, ...]:
+    """The types of the elements of a container, then of theirs."""
+    elements = [*x.values()] if type(x) is dict else x
+    found = (*map(type, elements),)
+    inner = () if {list, tuple, dict}.isdisjoint(found) else (e for e in elements if type(e) in (list, tuple, dict))
+    return (*found, *(t for e in inner for t in types(e)))
 
 
 SWAPPED = Swapped()
@@ -129,6 +149,7 @@ SCOPE = {
     "MISSING": MISSING,
     "len": len,
     "members": members,
+    "types": types,
     "hasattr": hasattr,
     "bytes": bytes,
     "bool": bool,

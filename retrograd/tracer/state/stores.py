@@ -23,9 +23,11 @@ class StoredAttribute(Observer):
     def active(self, reader: StateReader, given: Any) -> Any:
         value, obj = given
         own = getattr(obj, "__dict__", None)
-        if _leaves(value) and reader.sees(obj) and type(own) is dict:
-            read = Read(obj, "attr", self.name, own.get(self.name, MISSING), value.where)
-            reader.stored(read, value, functools.partial(_put_back, own, self.name, read.value))
+        if reader.sees(obj):
+            reader.assigned(obj, "attr", self.name)
+            if _leaves(value) and type(own) is dict:
+                read = Read(obj, "attr", self.name, own.get(self.name, MISSING), value.where)
+                reader.stored(read, value, functools.partial(_put_back, own, self.name, read.value))
         return given
 
 
@@ -36,11 +38,13 @@ class StoredGlobal(Observer):
 
     def __getitem__(self, value: Any) -> Any:
         reader = READER.get()
-        if reader is not None and _leaves(value):
+        if reader is not None and type(value) is Tracer:
             names = sys._getframe(1).f_globals
             reader.root(names)
-            read = Read(names, "global", self.name, names.get(self.name, MISSING), value.where)
-            reader.stored(read, value, functools.partial(_put_back, names, self.name, read.value))
+            reader.assigned(names, "global", self.name)
+            if _leaves(value):
+                read = Read(names, "global", self.name, names.get(self.name, MISSING), value.where)
+                reader.stored(read, value, functools.partial(_put_back, names, self.name, read.value))
         return value
 
 
@@ -48,9 +52,11 @@ class StoredGlobal(Observer):
 def stored_cell(reader: StateReader, given: Any) -> Any:
     """``nonlocal name; name = value``."""
     value, cell = given
-    if _leaves(value) and not reader.is_own(cell):
-        old = contents(cell)
-        reader.stored(Read(cell, "cell", None, old, value.where), value, functools.partial(_fill, cell, old))
+    if not reader.is_own(cell):
+        reader.assigned(cell, "cell", None)
+        if _leaves(value):
+            old = contents(cell)
+            reader.stored(Read(cell, "cell", None, old, value.where), value, functools.partial(_fill, cell, old))
     return given
 
 
@@ -61,10 +67,12 @@ def stored_item(reader: StateReader, given: Any) -> Any:
     if type(key) is slice:
         reader.changed(x)
         iterated.active(reader, value)
-    if _leaves(value) and reader.sees(x) and isinstance(x, (dict, list)) and type(key) in PLAIN:
-        old = x.get(key, MISSING) if isinstance(x, dict) else x[key]
-        read = Read(x, "get" if isinstance(x, dict) else "item", key, old, value.where)
-        reader.stored(read, value, functools.partial(_put_back, x, key, old))
+    elif reader.sees(x) and isinstance(x, (dict, list)) and type(key) in PLAIN:
+        kind = "get" if isinstance(x, dict) else "item"
+        reader.assigned(x, kind, key)
+        if _leaves(value):
+            old = x.get(key, MISSING) if isinstance(x, dict) else x[key]
+            reader.stored(Read(x, kind, key, old, value.where), value, functools.partial(_put_back, x, key, old))
     return given
 
 

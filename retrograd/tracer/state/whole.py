@@ -27,11 +27,14 @@ from .code_rewriter import CodeRewriter
 from .finished import Finished
 from .followed import WRAPPERS, Followed
 from .libraries import is_library
-from .reads import MISSING, members
+from .reads import MISSING, members, types
 
 # Packages whose objects are taken as they are: loggers, locks, what describes types; and ours.
 OPAQUE = frozenset({"logging", "threading", "_thread", "typing", "abc", "inspect", "warnings", "retrograd", "optree"})
 HIDDEN = random.random.__self__  # type: ignore[attr-defined]  # from which ``random.random()`` and its kind draw
+WRITTEN = frozenset({bool, int, float, complex, str, type(None)})  # what marshal tells from all else
+TOLD = frozenset({bool, int, float, complex, str, type(None)})  # types that marshal tells from all others
+NUMBERS = frozenset(np.dtype(code).type for code in f"?{np.typecodes['AllInteger']}{np.typecodes['AllFloat']}")
 MANY = 64  # elements from which a container of numbers is compared at once
 MOST = 4000  # places in an object that is handed over whole
 CODE = (FunctionType, *WRAPPERS, *SLOTS)  # members of a class that hold no state
@@ -139,17 +142,25 @@ class Whole(Followed):
 
     def _cover(self, x: Any) -> bool:
         """Take note of all numbers and texts in a large container at once; False if it holds anything else."""
-        try:
-            data = marshal.dumps(x, 2)  # tells types and signs apart
-        except ValueError:
-            return False
-        self.note(x, "data", None, data)
-        todo = [x]
+        todo, found, kinds = [x], dict[int, Any](), set[type]()
         while todo:
             inner = todo.pop()
-            if isinstance(inner, CONTAINERS):
-                self._covered[id(inner)] = inner
-                todo += inner.values() if isinstance(inner, dict) else inner
+            if type(inner) not in (list, tuple, dict):
+                kinds.add(type(inner))
+            elif id(inner) not in found:
+                found[id(inner)] = inner
+                todo += (*inner, *inner.values()) if type(inner) is dict else inner
+        numpy = kinds & NUMBERS
+        if not kinds <= TOLD | numpy:
+            return False
+        try:
+            data = marshal.dumps(x, 2)  # tells signs apart
+        except ValueError:  # too deep
+            return False
+        self.note(x, "data", None, data)
+        if numpy:  # of which it tells the bytes alone
+            self.note(x, "types", None, types(x))
+        self._covered |= found
         return True
 
     def _state(self, x: Any) -> list[Any]:
@@ -198,5 +209,9 @@ class Whole(Followed):
 
 def _slots(t: type) -> list[str]:
     return [
-        k for c in t.__mro__ if not is_library(c) for k, v in vars(c).items() if isinstance(v, MemberDescriptorType)
+        k
+        for c in t.__mro__
+        if "__slots__" in vars(c)  # not a class in C
+        for k, v in vars(c).items()
+        if isinstance(v, MemberDescriptorType)
     ]
