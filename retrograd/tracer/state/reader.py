@@ -134,10 +134,11 @@ class StateReader(Whole):
 
     def assigned(self, place: Any, kind: str, key: Any) -> None:
         """Take note that the function itself assigns to what such a read would give."""
-        if not self._assigns(place, kind, key):
-            read = Read(place, "assigned", (kind, key), None, user_site()[0])
+        name = (id(place), "assigned", (kind, key))
+        if name not in self.reads:
+            read = Read(place, "assigned", (kind, key), None)
             for reader in self.levels(place):
-                reader.reads.setdefault((id(place), "assigned", read.key), read)
+                reader.reads.setdefault(name, read)
 
     def _assigns(self, place: Any, kind: str, key: Any) -> bool:
         return any((id(place), "assigned", (kind, key)) in reader.reads for reader in _with_parents(self))
