@@ -281,14 +281,19 @@ def test_a_cache_that_is_filled_settles_at_the_second_trace() -> None:
     assert slope.cache_info().misses == 1
 
 
-def test_what_a_function_writes_itself_settles_at_the_first() -> None:
-    class Scratch:
-        a: Any
+class Scratch:
+    a: Any
 
+
+@pytest.mark.parametrize("name", ["a", "__dict__"])
+def test_what_a_function_writes_itself_settles_at_the_first(name: str) -> None:
     s = Scratch()
 
     def f(x: Any) -> Any:
-        s.a = np.full(3, 2.0)
+        if name == "a":
+            s.a = np.full(3, 2.0)
+        else:
+            s.__dict__["a"] = np.full(3, 2.0)
         return s.a @ x
 
     slope = rg.grad(f)

@@ -141,7 +141,9 @@ class StateReader(Whole):
                 reader.reads.setdefault(name, read)
 
     def _assigns(self, place: Any, kind: str, key: Any) -> bool:
-        return any((id(place), "assigned", (kind, key)) in reader.reads for reader in _with_parents(self))
+        own = id(getattr(place, "__dict__", None)), "assigned", ("get", key)
+        names = (id(place), "assigned", (kind, key)), own
+        return any(name in reader.reads for reader in _with_parents(self) for name in names)
 
     def changed(self, x: Any) -> None:
         """Take note that a container was written into: what is read of it from now on differs at the next call."""
