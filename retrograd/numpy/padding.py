@@ -63,7 +63,7 @@ def _framed(x: Tracer, widths: Any, constant_values: Any = 0) -> Any:
     """Put the array into a larger one that is filled with a number."""
     shape = tuple(int(n + b + a) for n, (b, a) in zip(x.shape, widths, strict=True))
     out = fresh(np.zeros(shape, x.dtype))
-    if isinstance(constant_values, Tracer) or constant_values:
+    if isinstance(constant_values, Tracer) or any(np.asarray(constant_values).tobytes()):  # -0.0 is no zero either
         out[...] = constant_values if isinstance(constant_values, Tracer) else np.asarray(constant_values)[()]
     out[tuple(slice(int(b), int(b) + n) for n, (b, _) in zip(x.shape, widths, strict=True))] = x
     return out

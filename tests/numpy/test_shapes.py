@@ -386,3 +386,15 @@ def test_gradients_are_as_short_as_by_hand(function: Any, lines: int) -> None:
     text = rg.grad(function).source(distinct((3, 4)))
     body = [line for line in text.partition("def ")[2].splitlines()[1:] if line.strip()]
     assert len(body) <= lines, text
+
+
+@pytest.mark.parametrize("zero", [0.0, -0.0, complex(0.0, -0.0)])
+def test_a_frame_of_zeros_keeps_their_sign(zero: complex) -> None:
+    def framed(x: Any) -> Any:
+        return np.pad(x * type(zero)(1.0), 1, constant_values=zero)
+
+    x = distinct((3, 4))
+    found, expected = rg.jit(framed)(x), framed(x)
+    np.testing.assert_array_equal(found, expected)
+    np.testing.assert_array_equal(np.signbit(found.imag), np.signbit(expected.imag))
+    np.testing.assert_array_equal(np.signbit(found.real), np.signbit(expected.real))
