@@ -94,6 +94,20 @@ def test_extrema(n: int, always: None, monkeypatch: pytest.MonkeyPatch) -> None:
     assert MADE in both(largest.graph(x), (x,), monkeypatch)[0]
 
 
+@pytest.mark.parametrize("keepdims", [False, True])
+@pytest.mark.parametrize("fold", [np.sum, np.max, np.min, np.logaddexp.reduce])
+def test_what_is_reduced_over_no_axis_stays_as_long(
+    fold: Any, keepdims: bool, always: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def f(x: Any) -> Any:
+        return np.sum(fold(np.exp(x * 0.1), axis=(), keepdims=keepdims) * x) + x[0] * x[1]
+
+    x = np.array([2.0, 3.0, 5.0])
+    assert MADE in both(rg.jit(f).graph(x), (x,), monkeypatch)[0]
+    both(rg.value_and_grad(f).graph(x), (x,), monkeypatch)
+    np.testing.assert_allclose(rg.jit(f)(x), f(x), rtol=1e-14)
+
+
 @pytest.mark.parametrize("shape", [(2, 3), (3, 4), (2, 2, 3), (3, 1)])
 def test_arrays_of_more_axes_keep_their_order_in_memory(shape: tuple[int, ...]) -> None:
     f = rg.jit(lambda x: (np.tanh(0.9 * x) * x + x.T.T, np.sum(np.sin(x) * np.cos(x))))

@@ -188,6 +188,7 @@ def reductions(domain: Domain = normal, dtypes: str = "df", *, empty: bool = Tru
         ((2, 1, 2), (1,)),
         ((0, 3), (1,)),
         ((2, 3), ()),
+        ((3,), ()),
         ((), ()),
     ]
     axes += [((0,), (0,)), ((2, 0, 3), (1,))] if empty else []

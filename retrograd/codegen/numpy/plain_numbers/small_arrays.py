@@ -194,8 +194,10 @@ class _IntoNumbers:
         return pieces
 
     def _reduced(self, node: Node) -> Pieces:
-        """The sum, or the largest or smallest element."""
+        """The sum, or the largest or smallest element; over no axis, each element as it is."""
         (value,) = node.inputs
+        if not node.attrs["axis"]:
+            return self._of(value)
         return [REDUCTIONS[node.prim.name](self._of(value))]
 
     def _structural(self, node: Node) -> None:
