@@ -110,8 +110,7 @@ def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = 
     lines = lifted(*xi)
     found = [reshape(x, (1,) * k + (x.size,) + (1,) * (len(xi) - k - 1)) for k, x in zip(axes, lines, strict=True)]
     if not sparse:
-        shape = np.broadcast_shapes(*(x.shape for x in found))
-        found = [broadcast_to(x, shape) for x in found]
+        found = list(np.broadcast_arrays(*found))
     if copy:
         return tuple(x.copy() for x in found)
     return found if sparse else tuple(found)  # as NumPy does

@@ -20,7 +20,7 @@ from ..tracer.operands import Axis, apply_all, axis_of, lifted, shadow_dtype
 from ..tracer.table import UFUNC_METHODS
 from ..tracer.trace import unsupported
 from ..tracer.ufunc_options import python_function
-from ..tracer.ufuncs import UFUNCS
+from ..tracer.ufuncs import UFUNCS, copy
 from .cumulative import accumulated
 from .reductions import ABSENT, array_of, as_dtype, axes_over, given, reduced_into, summed_in, widened
 from .repeat import at_places
@@ -147,7 +147,7 @@ def _reduced_step_by_step(ufunc: Any, a: Any, axis: Axis, dtype: Any, keepdims: 
         start = initial if given(initial) else ufunc.identity
         start = start if isinstance(start, Tracer) else np.asarray(start).astype(like.dtype)[()]
         start = np.zeros_like(x, shape=rest) + as_dtype(start, like.dtype)
-    found = _stepped(prim, start, x, False, mask)[0] if len(x) else start
+    found = _stepped(prim, start, x, False, mask)[0] if len(x) else copy(start)  # never a view of the operand
     return reshape(found, like.shape) if np.shape(found) != like.shape else found
 
 

@@ -118,6 +118,18 @@ def test_results_are_written_into_out():
     assert_traced(lambda z: fft.ihfft(z.real, out=np.zeros((3, 3), complex)), COMPLEX)
 
 
+@pytest.mark.parametrize("function", [fft.fftn, fft.ifftn, fft.fft2])
+def test_over_no_axes_the_result_is_the_operand(function):
+    def program(x):
+        x = +x
+        found = function(x, axes=())
+        found[0] = 2.0
+        return x, found
+
+    for x in (REAL, COMPLEX):
+        assert_traced(program, x)
+
+
 def test_lanes_are_one_transform():
     for function in (fft.fft, fft.rfft2, lambda x: fft.irfftn(x + 0j)):
         source = rg.vmap(function).source(STACK)

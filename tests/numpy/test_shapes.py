@@ -183,6 +183,16 @@ def test_derivatives(name: str) -> None:
         assert_differentiable(ALL[name], distinct((3, 4), "f"), order=1)
 
 
+def test_lines_of_one_point_that_are_not_copied_may_be_written() -> None:
+    def program(x: Any) -> Any:
+        x = +x
+        lines = np.meshgrid(x[:1], x[1:2], copy=False)
+        lines[0][...] = x[2]
+        return x, lines
+
+    assert_traced(program, distinct((3,)))
+
+
 def test_arrays_from_outside_may_be_joined_and_are_read_at_each_call() -> None:
     outside = np.arange(3.0)
     for function in (

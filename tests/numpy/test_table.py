@@ -75,6 +75,22 @@ def test_values_dtypes_and_shapes_are_those_of_numpy(row):
                 raise
 
 
+@over_rows
+def test_a_write_into_a_result_changes_an_operand_exactly_where_numpys_does(row):
+    def program(*operands: Array) -> list[Array]:
+        operands = [np.copy(x) for x in operands]
+        for found in _leaves(row.call(*operands)):
+            if isinstance(found, np.ndarray):
+                found[...] = found == 0
+        return operands
+
+    for layout in ("contiguous", "of size 1"):
+        args = arrays(row, "d", layout)
+        expected = quiet(program, args)
+        if not isinstance(expected, type):
+            assert_same(quiet(rg.jit(program), args), expected, 1e-14)
+
+
 def real_loss(row: Row) -> Callable[..., Any]:
     """A function with one real result, of all floating-point results of the row."""
 

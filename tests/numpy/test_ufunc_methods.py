@@ -58,6 +58,21 @@ def assert_same_outcome(program: Any, x: Any) -> None:
     assert_same(found, expected, 1e-14)
 
 
+@pytest.mark.parametrize("axis", [0, -1, (1,), ()])
+@pytest.mark.parametrize("name", [*SMOOTH, *WRONG, "copysign", "floor_divide", "fmod"])
+def test_what_is_reduced_is_a_new_array_also_of_one_entry(name, axis):
+    def program(x, **options):
+        x = x * 1.0
+        found = BINARY[name].reduce(x, axis=axis, **options)
+        found[...] = 7.0
+        return x
+
+    for x in (P[:, :1], P[:1, :1]):
+        assert_same_outcome(program, x)
+        assert_same_outcome(lambda x: program(x, keepdims=True), x)
+        np.testing.assert_array_equal(rg.grad(lambda x: np.sum(np.square(program(x))))(x), 2 * x)
+
+
 @pytest.mark.parametrize("name", SMOOTH)
 def test_methods_have_derivatives(name):
     ufunc = BINARY[name]
