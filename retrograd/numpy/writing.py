@@ -19,7 +19,7 @@ from ..tracer.mutation import check_writable, make_traced, read, write
 from ..tracer.operands import as_array, astype, axes_of, lifted, shadow_dtype
 from ..tracer.table import implements
 from ..tracer.trace import owner, unsupported
-from ..tracer.ufuncs import as_operand, assign
+from ..tracer.ufuncs import as_operand, assign, copy
 from ..where import user_site
 from .reductions import as_dtype
 from .shapes import reshape
@@ -187,7 +187,11 @@ def _add_at(x: Tracer, index: Any, value: Any) -> bool:
 
 
 def _one_after_another(ufunc: Any, a: Tracer, indices: Any, values: list[Any]) -> None:
-    """Apply the ufunc to one named element after another, so that repeated indices accumulate."""
+    """Apply the ufunc to one named element after another, so that repeated indices accumulate.
+
+    Values that are views of the array are read before the first write.
+    """
+    values = [copy(v) if isinstance(v, Tracer) and v.storage is a.storage else v for v in values]
     places = np.arange(a.size).reshape(a.shape)[
         tuple(map(shadow_of, indices)) if isinstance(indices, tuple) else indices
     ]

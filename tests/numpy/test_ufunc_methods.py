@@ -99,6 +99,29 @@ def test_at_with_repeated_places(name):
     assert_differentiable(program, P, np.array([0.7, 1.9, 0.4]))
 
 
+VALUES: dict[str, Any] = {
+    "a slice": lambda y: y[:2],
+    "a slice backwards": lambda y: y[1::-1],
+    "one entry": lambda y: y[1:2],
+    "an array without axes": lambda y: y[1:2].reshape(()),
+    "a number": lambda y: y[1],
+    "a view of a view": lambda y: y.reshape(3, 1)[1:].T[0],
+}
+
+
+@pytest.mark.parametrize("target", [lambda y: y, lambda y: y[::-1]], ids=["whole", "backwards"])
+@pytest.mark.parametrize("value", VALUES)
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "divide", "power", "hypot"])
+def test_at_reads_views_of_its_target_before_it_writes(name, value, target):
+    def program(x):
+        y = x * 1.0
+        BINARY[name].at(target(y), [1, 1], VALUES[value](y))
+        return y
+
+    assert_traced(program, P[0, :3])
+    assert_differentiable(program, P[0, :3], order=1)
+
+
 def test_lanes_of_a_reduction_step_by_step():
     several = np.stack([P, P + 1])
     found = rg.vmap(rg.grad(lambda x: np.sum(np.hypot.reduce(x, axis=1))))(several)
