@@ -52,16 +52,26 @@ def _through_flat(a: Tracer, write: Callable[[Any], None]) -> None:
         assign(a, reshape(flat, a.shape))
 
 
+def _put_cyclic(a: Tracer, places: Any, values: Any, count: int) -> None:
+    """Write into ``count`` places of the flat array; without values, NumPy writes nothing."""
+    if count and np.size(shadow_of(values)):
+        _through_flat(a, lambda flat: put(flat, places, _cyclic(values, count)))
+
+
 def put_flat(a: Tracer, index: Any, v: Any) -> None:
     """``a.flat[index] = v``: short values are repeated."""
-    if isinstance(shadow_of(v), (int, float, complex, np.generic)):
-        np.empty(1, a.dtype)[0] = shadow_of(v)  # NumPy's own error
-    if is_traced(index):
-        _through_flat(a, lambda flat: put(flat, index, v))
+    v = as_operand(v)
+    if isinstance(index, int) or np.ndim(shadow_of(v)) == 0 or not np.size(shadow_of(v)):
+        np.empty(a.shape, a.dtype).flat[shadow_of(index)] = shadow_of(v)  # NumPy's own error
+    if not np.size(shadow_of(v)):
         return
-    places = np.ravel(np.arange(a.size)[shadow_of(index)])
-    if places.size:
-        _through_flat(a, lambda flat: put(flat, places, _cyclic(v, places.size)))
+    if not is_traced(index):
+        places = np.ravel(np.arange(a.size)[shadow_of(index)])
+        _put_cyclic(a, places, v, places.size)
+    elif shadow_dtype(index).kind in "iu":
+        _put_cyclic(a, np.ravel(index), v, np.size(shadow_of(index)))
+    else:
+        _through_flat(a, lambda flat: put(flat, index, v))
 
 
 @implements(np.put)
@@ -70,19 +80,19 @@ def put_(a: Any, ind: Any, v: Any, mode: str = "raise") -> None:
     if at.size and not np.size(shadow_of(a)):
         raise IndexError("cannot replace elements of an empty array")
     at, a = within(at, np.size(shadow_of(a)), mode), _target(a)
-    if at.size and np.size(shadow_of(v)):
-        _through_flat(a, lambda flat: put(flat, at, _cyclic(v, at.size)))
+    _put_cyclic(a, at, v, at.size)
 
 
 @implements(np.place)
 def place(arr: Any, mask: Any, vals: Any) -> None:
     arr, mask, vals = _target(arr), as_operand(mask), as_operand(vals)
+    hit = np.reshape(np.not_equal(mask, 0), arr.shape)
+    if not np.size(shadow_of(vals)) and np.any(hit):
+        raise ValueError("Cannot insert from an empty array!")
     if not is_traced(mask):
-        hit = np.flatnonzero(np.ravel(shadow_of(mask)))
-        if hit.size:
-            put_(arr, hit, vals)
-    else:
-        hit, values = np.reshape(np.not_equal(mask, 0), arr.shape), np.ravel(*lifted(vals))
+        put_(arr, np.flatnonzero(shadow_of(hit)), vals)
+    elif np.size(shadow_of(vals)):
+        values = np.ravel(*lifted(vals))
         if values.size == 1:
             values = values[0]
         else:  # the k-th place gets the k-th value
@@ -93,10 +103,12 @@ def place(arr: Any, mask: Any, vals: Any) -> None:
 @implements(np.putmask)
 def putmask(a: Any, mask: Any, values: Any) -> None:
     a, mask, values = _target(a), as_operand(mask), as_operand(values)
+    if not np.size(shadow_of(values)):
+        return
     if np.size(shadow_of(values)) != a.size:
         values = _cyclic(values, a.size)
     values = values if np.ndim(values) == 0 else np.reshape(values, a.shape)
-    assign(a, np.where(mask, astype(values, a.dtype), a))
+    assign(a, np.where(np.reshape(mask, a.shape), astype(values, a.dtype), a))
 
 
 @implements(np.copyto)
@@ -136,8 +148,7 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False) -> None:
         raise ValueError("All dimensions of input must be of equal length")
     step = a.shape[1] + 1 if a.ndim == 2 else 1 + int(np.cumprod(a.shape[:-1]).sum())
     places = slice(None, None if wrap or a.ndim > 2 else a.shape[1] ** 2, step)
-    count = len(range(*places.indices(a.size)))
-    _through_flat(a, lambda flat: put(flat, places, _cyclic(val, count)))
+    _put_cyclic(a, places, as_operand(val), len(range(*places.indices(a.size))))
 
 
 def at(ufunc: Any, a: Any, indices: Any, *operands: Any) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from tests.support.functions import LAYOUTS, assert_differentiable, assert_same,
 
 s_ = np.s_
 ROWS = np.array([2, 0, 2])
+PLACES = np.array([4, 1, 2])
 COLUMNS = np.array([[0], [3], [-1]])
 MASK = np.array([[True, False, True, False], [False, False, False, True], [True, True, False, False]])
 
@@ -369,6 +371,58 @@ def test_functions_that_write(name: str) -> None:
 
     assert_traced(write, distinct((3, 4)))
     assert_differentiable(write, distinct((3, 4)))
+
+
+CYCLIC: dict[str, Any] = {
+    "put": lambda y, v: np.put(y, [0, 2], v),
+    "place nothing": lambda y, v: np.place(y, y > 99, v),
+    "place": lambda y, v: np.place(y, y > 0, v),
+    "place by a mask": lambda y, v: np.place(y, np.eye(3, 4) > 0, v),
+    "putmask": lambda y, v: np.putmask(y, y > 0, v),
+    "putmask by a flat mask": lambda y, v: np.putmask(y, np.ravel(y) > 0, v),
+    "fill_diagonal": np.fill_diagonal,
+    "flat": lambda y, v: y.flat.__setitem__(slice(None, None, 2), v),
+    "flat by a list": lambda y, v: y.flat.__setitem__([4, 1, 2], v),
+    "flat by an array": lambda y, v: y.flat.__setitem__(PLACES, v),
+    "flat by a number": lambda y, v: y.flat.__setitem__(1, v),
+    "all of flat": lambda y, v: setattr(y, "flat", v),
+}
+
+
+@pytest.mark.parametrize("n", [None, 0, 1, 2, 20])
+@pytest.mark.parametrize("name", CYCLIC)
+def test_values_that_are_repeated_may_be_none_one_or_too_many(name: str, n: int | None) -> None:
+    def program(x: Any, v: Any) -> Any:
+        y = +x
+        CYCLIC[name](y, v)
+        return y
+
+    values = np.array(0.4) if n is None else np.linspace(0.1, 0.7, n)
+    for x in (distinct((3, 4)), distinct((3, 4))[::-1]):
+        assert_same(outcome(rg.jit(program), [x, values]), outcome(program, [x, values]))
+        assert_same(outcome(rg.jit(partial(program, v=values.tolist())), [x]), outcome(program, [x, values]))
+
+
+@pytest.mark.parametrize("shape", [(), (4,), (3, 1), (2, 4)])
+@pytest.mark.parametrize("function", [np.putmask, np.place])
+def test_a_mask_of_another_size_is_refused_as_in_numpy(function: Any, shape: tuple[int, ...]) -> None:
+    def program(x: Any, mask: Any) -> None:
+        function(+x, mask > 0, [1.0])
+
+    args = [distinct((3, 4)), np.ones(shape)]
+    assert_same(outcome(rg.jit(program), args), outcome(program, args))
+
+
+def test_where_a_later_mask_has_places_no_values_are_an_error() -> None:
+    def program(x: Any, v: Any) -> Any:
+        y = +x
+        np.place(y, y > 1, v)
+        return y
+
+    compiled = rg.jit(program)
+    np.testing.assert_array_equal(compiled(np.zeros(3), np.zeros(0)), np.zeros(3))
+    with pytest.raises(ValueError, match="empty array"):
+        compiled(np.full(3, 2.0), np.zeros(0))
 
 
 def _write_into(x: Any) -> None:
