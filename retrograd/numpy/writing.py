@@ -177,7 +177,7 @@ def _add_at(x: Tracer, index: Any, value: Any) -> bool:
     """``np.add.at(x, index, value)``; without a value, only whether it is known that no element is named twice."""
     x.shadow[example_index(x, index)]  # NumPy's own error for a bad index
     at = Index(index, x)
-    if value is None or at.empty is not None:
+    if value is None or at.empty:
         return at.basic or at.unique
     trace = owner([x, *tracers_in([value, *at.operands])])
     check_writable(x, trace)
@@ -192,8 +192,7 @@ def _add_at(x: Tracer, index: Any, value: Any) -> bool:
     if at.basic:
         write(x, ops.additem(read(x), v, *at.symbols(trace), index=ops.shifted(at.parts, 2)))
     else:
-        parts = tuple(p for p in at.parts if p is not Ellipsis)
-        write(x, scatter_add(read(x), v, *at.symbols(trace), index=ops.shifted(parts, 2), **once(at.unique)))
+        write(x, scatter_add(read(x), v, *at.symbols(trace), index=ops.shifted(at.parts, 2), **once(at.unique)))
     return True
 
 

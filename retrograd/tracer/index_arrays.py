@@ -38,15 +38,14 @@ PUT_BY_MASK: list[Callable[[Tracer, tuple[Any, ...], Any], bool]] = []
 class Index:
     """An index taken apart: ``parts`` are ints, slices, None and ``Arg``, which names one of ``operands``.
 
-    ``basic`` says that the index makes a view, ``unique`` that it names no element twice. A single bool becomes None in
-    ``parts``; if it is False, ``empty`` is the axis of the result that must have no element.
+    ``basic`` says that the index makes a view, ``unique`` that it names no element twice. Single bools become one None
+    in ``parts``; if one of them is False, the result is ``empty``.
     """
 
     def __init__(self, given: Any, x: Tracer) -> None:
         self.parts: tuple[Any, ...] = ()
         self.operands: list[Any] = []
-        self.empty: int | None = None
-        self.by_bool = False
+        self.by_bool = self.empty = False
         self.named = 0  # the number of operands that hold the positions of one traced mask
         self.basic, self.unique = True, False
         if is_plain(given):
@@ -56,15 +55,16 @@ class Index:
         self.trace = owner([x, *tracers_in(items)])
         parts: list[Any] = []
         for item in items:
-            parts.extend(self._part(item, parts))
-        scalar = (int, Arg) if all(np.ndim(shadow_of(i)) == 0 for i in self.operands) else ()
-        self.parts = without_ellipsis(parts, x.ndim, scalar)
+            parts.extend(self._part(item))
+        if any(isinstance(p, bool) for p in parts):
+            parts, self.by_bool, self.empty = _one_axis(parts), True, any(p is False for p in parts)
         self.basic = not any(isinstance(shadow_of(i), ndarray) for i in self.operands)
+        self.parts = without_ellipsis(parts, x.ndim, (int, Arg) if self.basic else ())
         self.unique = not self.basic and self._unique(x.shape)
         if self.by_bool and self.operands:
             raise unsupported("indexing by a bool together with arrays", "index by None, or by arrays only")
 
-    def _part(self, item: Any, before: list[Any]) -> list[Any]:
+    def _part(self, item: Any) -> list[Any]:
         if item is None or item is Ellipsis:
             return [item]
         if isinstance(item, slice):
@@ -74,25 +74,22 @@ class Index:
             item = item if isinstance(item, Tracer) else wrap(self.trace, None, np.asarray(item), None)
         shadow = shadow_of(item)
         if isinstance(shadow, (bool, np.bool_)) or getattr(shadow, "dtype", None) == np.bool_:
-            return self._mask(item, before)
+            return self._mask(item)
         if is_traced(item) or isinstance(shadow, ndarray):
             self.operands.append(item)
             return [Arg(len(self.operands) - 1)]
         return [shadow.__index__()]
 
-    def _mask(self, item: Any, before: list[Any]) -> list[Any]:
-        if is_traced(item) and np.ndim(item.shadow):
-            found = np.nonzero(item)
-            self.operands.extend(found)
-            self.named = len(found)
-            return [Arg(len(self.operands) - len(found) + k) for k in range(len(found))]
+    def _mask(self, item: Any) -> list[Any]:
         if not np.ndim(shadow_of(item)):
-            self.empty = None if bool(item) else sum(not isinstance(p, (int, Arg)) for p in before)
-            self.by_bool = True
-            return [None]
-        found = np.nonzero(shadow_of(item))
-        self.operands.extend(wrap(self.trace, None, places, None) for places in found)
-        return [Arg(len(self.operands) - len(found) + k) for k in range(len(found))]
+            return [bool(item)]
+        first = len(self.operands)
+        if is_traced(item):
+            self.operands.extend(np.nonzero(item))
+            self.named = len(self.operands) - first
+        else:
+            self.operands.extend(wrap(self.trace, None, places, None) for places in np.nonzero(shadow_of(item)))
+        return [Arg(k) for k in range(first, len(self.operands))]
 
     def _unique(self, shape: tuple[int, ...]) -> bool:
         """Whether no element is surely named twice: single elements, lists, masks, arrays made in the trace."""
@@ -112,6 +109,13 @@ class Index:
     def symbols(self, trace: Trace) -> list[Any]:
         """The operands in ``trace``."""
         return [symbol_in(trace, i) for i in self.operands]
+
+
+def _one_axis(parts: list[Any]) -> list[Any]:
+    """The parts with None for all bools: with the ints, they make one axis, in front unless they stand together."""
+    group = [k for k, p in enumerate(parts) if isinstance(p, int)]  # as bools are
+    first = group[0] if group[-1] - group[0] < len(group) else 0
+    return [*parts[:first], None, *(p for p in parts[first:] if not isinstance(p, bool))]
 
 
 def is_traced(x: Any) -> bool:
@@ -156,10 +160,9 @@ def _get(x: Tracer, index: Any) -> Any:
     if at.basic:
         out = apply(getitem, [x, *at.operands], None if at.by_bool else found, index=shifted(at.parts, 1))
         if at.by_bool:
-            out = copy(out if at.empty is None else out[(*(slice(None),) * at.empty, slice(0, 0))])
+            out = copy(out[tuple(map(slice, found.shape))] if at.empty else out)
         return out
-    parts = tuple(p for p in at.parts if p is not Ellipsis)
-    out = apply(gather, [x, *at.operands], index=shifted(parts, 1), **once(at.unique))
+    out = apply(gather, [x, *at.operands], index=shifted(at.parts, 1), **once(at.unique))
     if isinstance(found, ndarray) and not found.ndim:
         return apply(reshape, [out], aval=Aval((), out.dtype))
     return out
@@ -177,18 +180,15 @@ def _put(x: Tracer, index: Any, value: Any) -> None:
     at = Index(index, x)
     trace = owner([x, *tracers_in([value, *at.operands])])
     check_writable(x, trace)
-    if at.empty is not None:
-        return
     if at.basic and is_own_view(value, x, at.parts, (symbol_in(value.home, i) for i in at.operands)):
         return
     new = stored(x, place, value, part.shape, trace, known=settled([value, *at.operands]))
-    if new is None:
+    if new is None or at.empty:
         return
     if at.basic:
         record_write(x, new, at.parts, (symbol_in(trace, i) for i in at.operands))
     else:
-        parts = tuple(p for p in at.parts if p is not Ellipsis)
-        write(x, scatter(read(x), new, *at.symbols(trace), index=shifted(parts, 2), **once(at.unique)))
+        write(x, scatter(read(x), new, *at.symbols(trace), index=shifted(at.parts, 2), **once(at.unique)))
 
 
 ACCESS.append(Access(_get, _put))

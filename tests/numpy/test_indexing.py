@@ -48,6 +48,14 @@ BASIC: list[Any] = [
     s_[:, True],
     s_[False],
     s_[1, False],
+    s_[0, :, True],
+    s_[True, True],
+    s_[0, ..., True],
+    s_[..., 1, True],
+    s_[:, True, 1],
+    s_[True, 0, None, 1],
+    s_[None, 0, 1, ..., False],
+    s_[True, ..., np.False_],
 ]
 ARRAYS: list[Any] = [
     ROWS,
@@ -453,6 +461,7 @@ ERRORS: dict[str, Any] = {
     "put_along_axis": lambda x: np.put_along_axis(x.copy(), np.array([0]), 1.0, axis=1),
     "fill_diagonal": lambda x: np.fill_diagonal(x[0].copy(), 1.0),
     "copyto": lambda x: np.copyto(x.copy(), x[:, :2]),
+    "nothing by a bool": lambda x: x.copy().__setitem__((0, False), x),
     "copyto type": lambda x: np.copyto(x.astype(int), x),
     "add.at": lambda x: np.add.at(x.copy(), [3], 1.0),
     "interp": lambda x: np.interp(x, x, x),

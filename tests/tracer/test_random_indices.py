@@ -13,12 +13,22 @@ shapes = hnp.array_shapes(min_dims=1, max_dims=3, min_side=1, max_side=4)
 
 
 @st.composite
+def with_bools(draw, index):
+    """Single bools among the items of an index: in NumPy, they and all ints make one axis."""
+    items = list(index) if isinstance(index, tuple) else [index]
+    for one in draw(st.lists(st.sampled_from([True, True, False, np.True_, np.array(True)]), min_size=1, max_size=3)):
+        items.insert(draw(st.integers(0, len(items))), one)
+    return tuple(items)
+
+
+@st.composite
 def indexed(draw):
     """A shape, and an index of any kind that NumPy takes."""
     shape = draw(shapes)
-    kind = draw(st.sampled_from(["basic", "arrays", "mixed", "mask"]))
-    if kind == "basic":
-        return shape, draw(hnp.basic_indices(shape, allow_newaxis=True, allow_ellipsis=True))
+    kind = draw(st.sampled_from(["basic", "bools", "arrays", "mixed", "mask"]))
+    if kind in ("basic", "bools"):
+        index = draw(hnp.basic_indices(shape, allow_newaxis=True, allow_ellipsis=True))
+        return shape, index if kind == "basic" else draw(with_bools(index))
     if kind == "mask":
         mask = draw(hnp.arrays(bool, shape[: draw(st.integers(1, len(shape)))]))
         return shape, mask
