@@ -101,6 +101,8 @@ def _added(y: Symbol, x: Symbol, *rest: Any) -> Symbol:
 
 def _onto(y: Symbol, x: Symbol) -> Symbol | None:
     """An array and zeros into which parts were written: the parts are added to the array."""
+    if y.aval != x.aval:  # a number in place of an array without axes
+        return None
     parts, before = list[Node](), x
     while literal_value(before) != 0:
         node = before.node

@@ -243,3 +243,29 @@ def test_a_reshape_of_axes_of_one_element_needs_no_order(shape: tuple[int, ...],
     np.testing.assert_array_equal(f(x), np.transpose(x, axes).reshape(6) * 2.0)
     np.testing.assert_array_equal(f(np.asfortranarray(x)), np.transpose(x, axes).reshape(6) * 2.0)
     assert ("permute" not in operations(f.at(x).graph)) == kept
+
+
+READS: dict[str, Any] = {
+    "ellipsis": lambda a: a[...],
+    "new axis": lambda a: a[None],
+    "ellipsis and new axis": lambda a: a[..., None],
+    "bool": lambda a: a[True],
+    "flat": lambda a: a.flat[0],
+}
+OTHERS: dict[str, Any] = {
+    "array": lambda a: np.sum(a * np.ones(3)),
+    "number": lambda a: a * 1.5,
+    "function": lambda a: np.sin(a) * a,
+}
+
+
+@pytest.mark.parametrize("other", OTHERS)
+@pytest.mark.parametrize("read", READS)
+def test_cotangents_of_an_array_without_axes_that_is_read_by_index(read: str, other: str) -> None:
+    def f(a: Any) -> Any:
+        return OTHERS[other](a) + np.sum(READS[read](a)) + OTHERS[other](a)
+
+    a = np.array(2.0)
+    expected = rg.jvp(f, (a,), (np.array(1.0),))[1]
+    np.testing.assert_allclose(rg.grad(f)(a), expected, rtol=1e-14)
+    np.testing.assert_allclose(rg.vmap(rg.grad(f))(np.stack([a, a])), [expected, expected], rtol=1e-14)
