@@ -14,7 +14,7 @@ from ..ir.primitive import REGISTRY
 from ..tracer.array import Tracer, shadow_of
 from ..tracer.mutation import read
 from ..tracer.table import METHODS
-from ..tracer.ufuncs import Ufunc, assign, elementwise
+from ..tracer.ufuncs import Ufunc, as_operand, assign, elementwise
 
 SHORTCUTS: dict[float, Ufunc] = {2: np.square, 1: np.positive, 0.5: np.sqrt, -1: np.reciprocal}
 DEEPEST = 8  # operations that are looked through
@@ -23,6 +23,7 @@ PROBE = [*(3.0 * np.sin(np.arange(100.0))), -0.0]  # numbers that tell a shortcu
 
 def _raise_to(x: Any, n: Any) -> Any:
     """``x ** n`` as NumPy computes it: arrays take shortcuts for some exponents, and numbers have their own power."""
+    x, n = as_operand(x), as_operand(n)
     base, power = shadow_of(x), shadow_of(n)
     if isinstance(base, np.ndarray) and type(n) in (int, float) and n in SHORTCUTS:
         shortcut = _shortcut(base.dtype, type(n).__name__, n)

@@ -10,6 +10,7 @@ import pytest
 
 import retrograd as rg
 from retrograd.ir.evaluate import evaluate
+from tests.support.functions import assert_differentiable, assert_traced
 
 EXPONENTS = [2, 2.0, 1, 1.0, 0.5, -1, -1.0, 0, 0.0, 3, 3.0, 2.5, -2]
 DTYPES = ["f2", "f4", "f8", "c8", "c16", "i4", "i8"]
@@ -117,3 +118,16 @@ def test_powers_of_whole_numbers_of_python_ask_for_the_sign_of_the_exponent() ->
         assert type(power(n)) is type(3**n)
         assert power(n) == 3**n
         assert remainder(n, 1.0) == (-3) ** n % 1000
+
+
+@pytest.mark.parametrize("items", [[1, 2, 3], (1.5, 0.0), [[1, 2], [3, 4]], [2], [], [True, False], range(3)], ids=str)
+def test_numbers_to_the_power_of_lists_and_the_other_way_round(items: Any) -> None:
+    numbers = (np.sum, np.argmax, lambda x: x[0], lambda x: x[0] * 1j, lambda x: x[:1])
+    for number in numbers:
+
+        def program(x: Any, number: Any = number) -> Any:
+            return number(x) ** items, items ** number(x)
+
+        assert_traced(program, np.array([1.3, 2.1]))
+    if items:
+        assert_differentiable(lambda x: (np.sum(x) ** items, [v + 0.5 for v in [1, 2]] ** x[0]), np.array([1.3, 2.1]))
