@@ -88,14 +88,15 @@ def _quantile(options: tuple[Any, ...], scale: int, skip: bool) -> Any:
         found = apply(ops.quantile_at, [lines.array, flat], axis=lines.axis, weak=weak)
     else:
         levels = np.true_divide(shadow_of(q), scale)
-        found = _of_whole(lines, levels, method) if whole else _at_known(lines, levels, method, skip, example.dtype)
+        picked = whole and np.size(levels)
+        found = _of_whole(lines, levels, method) if picked else _at_known(lines, levels, method, skip, example.dtype)
     return lines.shaped(as_dtype(found, example.dtype), levels.shape, keepdims, out)
 
 
 def _at_known(lines: Lines, levels: Any, method: str, skip: bool, dtype: Any) -> Any:
     """Quantiles at plain numbers; of narrow numbers NumPy interpolates in double, but takes differences in theirs."""
     rows = np.asarray(levels, float).reshape(-1).tolist()
-    if not skip:
+    if not skip or not rows:
         several = levels.ndim or dtype != lines.array.dtype
         found = apply(
             ops.quantile, [lines.array], axis=lines.axis, q=tuple(rows) if several else rows[0], method=method

@@ -120,6 +120,8 @@ def _places(x: Symbol, q: Symbol, axis: int) -> list[Symbol]:
 
 def _collected(rows: list[Symbol], out: Symbol) -> Symbol:
     """Join the results of all levels into one array of the shape and dtype of ``out``."""
+    if not rows:
+        return out.builder.zeros(out.aval)
     flat = [reshape_to(row, (row.size,)) for row in rows]
     joined: Symbol = concatenate(*flat, axis=0) if len(flat) > 1 else flat[0]
     shaped = reshape_to(joined, out.shape)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from tests.support.functions import assert_traced
+from tests.support.functions import assert_same, assert_traced, distinct
 
 Function = Callable[..., Any]
 
@@ -244,3 +244,23 @@ def test_polynomials_at_infinite_points_are_those_of_numpy():
     with np.errstate(invalid="ignore"):
         assert_traced(np.polyval, np.array([1.0, -2.0, 3.0]), x)
         assert_traced(np.polyval, np.array([2.0]), x)
+
+
+@pytest.mark.parametrize("name", ["quantile", "nanquantile", "percentile", "nanpercentile"])
+def test_there_may_be_no_levels_of_quantiles(name: str) -> None:
+    function = getattr(np, name)
+    for x in (distinct((2, 3)), distinct((2, 3), "f"), np.arange(6).reshape(2, 3)):
+        for axis in (None, 0, (0, 1)):
+            assert_traced(lambda x, a=axis: function(x, [], axis=a), x)
+    x = distinct((2, 3))
+    value, dot = rg.jvp(lambda x: function(x, [], axis=1), (x,), (x,))
+    assert dot.shape == value.shape == (0, 2)
+    found = rg.grad(lambda x: np.sum(function(x, [])) + np.sum(x))(x)
+    np.testing.assert_array_equal(found, np.ones_like(x))
+
+
+def test_there_may_be_no_traced_levels_of_quantiles() -> None:
+    x, levels = distinct((2, 3)), np.zeros(0)
+    assert_traced(lambda x, q: np.quantile(x, q, axis=0), x, levels)
+    found = rg.grad(lambda x, q: np.sum(np.quantile(x, q)) + np.sum(x), argnums=(0, 1))(x, levels)
+    assert_same(found, (np.ones_like(x), levels))
