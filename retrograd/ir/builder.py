@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy import ndarray  # by name: in a trace, np.ndarray goes through interception
+from numpy import array, ndarray  # by name: in a trace, np.ndarray goes through interception
 
 from ..errors import InternalError
 from ..where import Where
@@ -187,7 +187,7 @@ class Builder:
         key = (value, like, self.replica) if type(value) is int or (type(value) is float and value) else None
         known = self._numbers.get(key) if key is not None else None  # zeros of floats have a sign
         if known is None:
-            attrs = {"aval": like, "value": like.dtype.type(value).item()}
+            attrs = {"aval": like, "value": like.dtype.type(value if type(value) is int else array(value)).item()}
             known = self.single(REGISTRY["const"], (), attrs, attrs_key(attrs), like).value
             if key is not None:
                 self._numbers[key] = known

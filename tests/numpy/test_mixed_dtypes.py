@@ -83,3 +83,20 @@ def test_gradients_have_the_dtypes_of_their_arguments(name: str) -> None:
             found = rg.grad(lambda a, b: np.sum(np.real(function(a, b))), argnums=(0, 1))(*args)
         for ct, x in zip(found, args, strict=True):
             assert (ct.dtype, ct.shape) == (x.dtype, x.shape)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i8", "i1", "?", "D"])
+@pytest.mark.parametrize("number", [1j, 2.7, -0.0, np.nan, 3, 300, True], ids=str)
+def test_plain_numbers_are_cast_as_numpy_casts_them_where_all_may_be_lost(number: complex, dtype: str) -> None:
+    for a in ARRAYS.values():
+        for ufunc in (np.add, np.maximum):
+
+            def program(a: Any, ufunc: Any = ufunc) -> Any:
+                return ufunc(a, number, dtype=dtype, casting="unsafe")
+
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                expected, found = outcome(program, [a]), outcome(rg.jit(program), [a])
+            if isinstance(found, type) and issubclass(found, rg.errors.UnsupportedError):
+                continue
+            assert_same(found, expected)
