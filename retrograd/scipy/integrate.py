@@ -8,6 +8,7 @@ import numpy as np
 
 from ..tracer.array import shadow_of
 from ..tracer.operands import shadow_dtype
+from ..tracer.ufuncs import as_operand
 from .dispatch import double, inexact, rest_of, stands_for
 from .ode import odeint, solve_ivp
 
@@ -30,8 +31,10 @@ def _steps(y: Any, x: Any, dx: Any, axis: int) -> Any:
 @stands_for("scipy.integrate.trapezoid")
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """The trapezoidal rule."""
-    y = np.moveaxis(inexact(y), axis, -1)
-    return np.sum(_steps(y, x, dx, axis) * (y[..., 1:] + y[..., :-1]) / 2.0, axis=-1, dtype=shadow_dtype(y))
+    y = np.moveaxis(as_operand(y), axis, -1)
+    dtype = shadow_dtype(y) if shadow_dtype(y).kind in "fc" else float
+    pairs = y[..., 1:] + y[..., :-1]  # of bools and of integers in their own dtype
+    return np.sum(_steps(y, x, dx, axis) * pairs / 2.0, axis=-1, dtype=dtype)
 
 
 @stands_for("scipy.integrate.cumulative_trapezoid")

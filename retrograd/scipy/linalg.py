@@ -58,6 +58,8 @@ def _equal(*operands: Any) -> list[Any]:
 
 
 def _square(a: Any) -> Any:
+    if a.ndim > 2:
+        raise unsupported("a function of scipy.linalg of a stack of matrices", "map it over the stack with rg.vmap")
     if a.ndim != 2 or a.shape[0] != a.shape[1]:
         raise ValueError(f"expected a square matrix, not an array of shape {a.shape}")
     return a

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from typing import Any
 
 import numpy as np
 import pytest
+import scipy.integrate
+import scipy.linalg
 import scipy.ndimage
 import scipy.signal
 import scipy.special
@@ -15,6 +18,7 @@ import scipy.stats
 import retrograd as rg
 from retrograd import errors
 from tests.scipy.cases import CASES, Case
+from tests.support.functions import assert_traced
 
 each_call = pytest.mark.parametrize("case", CASES, ids=map(str, CASES))
 
@@ -262,3 +266,26 @@ def test_students_distribution_has_a_derivative_by_its_degrees_of_freedom(df, x)
 
         expected = (4 * difference(5e-4) - difference(1e-3)) / 3 * tail
         np.testing.assert_allclose(slope, -expected if x > 0 else expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "points", [None, [0, 1, 4, 6], np.array([0.0, 0.5, 0.7, 2.0], "f")], ids=["dx", "list", "single"]
+)
+@pytest.mark.parametrize("dtype", ["?", "i1", "u1", "i8", "f2", "f4", "f8"])
+def test_the_trapezoidal_rule_adds_in_the_dtype_of_the_samples(dtype: str, points: Any) -> None:
+    y = np.array([[1, 0, 1, 1], [100, 90, 3, 0]]).astype(dtype)
+    assert_traced(lambda y: scipy.integrate.trapezoid(y, points), y)
+    assert_traced(lambda y: scipy.integrate.trapezoid(y, dx=2, axis=0), y)
+
+
+MATRIX_FUNCTIONS = ["logm", "sqrtm", "cholesky", "cho_factor", "lu_factor"]
+
+
+@pytest.mark.parametrize("name", MATRIX_FUNCTIONS)
+def test_stacks_of_matrices_are_refused_with_the_way_to_map_over_them(name: str) -> None:
+    stack = np.stack([2 * np.eye(2), 3 * np.eye(2)])
+    function = getattr(scipy.linalg, name)
+    with pytest.raises(rg.errors.UnsupportedError, match="vmap"):
+        rg.jit(function)(stack)
+    if name in ("logm", "sqrtm", "cholesky"):
+        np.testing.assert_allclose(rg.vmap(function)(stack), [function(a) for a in stack], rtol=1e-14)
