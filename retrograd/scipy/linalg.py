@@ -57,9 +57,16 @@ def _equal(*operands: Any) -> list[Any]:
     return [x if x.dtype == dtype else astype(x, dtype) for x in found]
 
 
+def _no_stack(a: Any, ndim: int = 2) -> Any:
+    """An array of so many axes at most; SciPy takes stacks from 1.17 on, and flattened some of them before."""
+    if a.ndim > ndim:
+        what = "matrices" if ndim == 2 else "vectors"
+        raise unsupported(f"a function of scipy.linalg of a stack of {what}", "map it over the stack with rg.vmap")
+    return a
+
+
 def _square(a: Any) -> Any:
-    if a.ndim > 2:
-        raise unsupported("a function of scipy.linalg of a stack of matrices", "map it over the stack with rg.vmap")
+    _no_stack(a)
     if a.ndim != 2 or a.shape[0] != a.shape[1]:
         raise ValueError(f"expected a square matrix, not an array of shape {a.shape}")
     return a
@@ -232,14 +239,14 @@ def toeplitz(c: Any, r: Any = None) -> Any:
     """The matrix whose diagonals are constant: first column ``c``, first row ``r``, by default the conjugate of c."""
     (c,) = lifted(c)
     (r,) = lifted(np.conj(c) if r is None else r)
-    c, r = np.ravel(c), np.ravel(r)
+    c, r = (np.atleast_1d(_no_stack(x, 1)) for x in (c, r))
     line = np.concatenate([c[::-1], r[1:]])
     return line[c.size - 1 - np.arange(c.size)[:, None] + np.arange(r.size)]
 
 
 @stands_for("scipy.linalg.block_diag")
 def block_diag(*arrs: Any) -> Any:
-    blocks = [np.atleast_2d(x) for x in lifted(*arrs)]
+    blocks = [np.atleast_2d(_no_stack(x)) for x in lifted(*arrs)]
     width = sum(x.shape[1] for x in blocks)
     rows, left = [], 0
     for x in blocks:

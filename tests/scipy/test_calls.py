@@ -278,7 +278,17 @@ def test_the_trapezoidal_rule_adds_in_the_dtype_of_the_samples(dtype: str, point
     assert_traced(lambda y: scipy.integrate.trapezoid(y, dx=2, axis=0), y)
 
 
-MATRIX_FUNCTIONS = ["logm", "sqrtm", "cholesky", "cho_factor", "lu_factor"]
+MATRIX_FUNCTIONS = ["logm", "sqrtm", "cholesky", "cho_factor", "lu_factor", "block_diag"]
+
+
+def test_stacks_of_vectors_are_refused_too() -> None:
+    x = np.arange(1.0, 7.0).reshape(2, 3)
+    for f in (scipy.linalg.toeplitz, lambda x: scipy.linalg.toeplitz(x[0], x)):
+        with pytest.raises(rg.errors.UnsupportedError, match="vmap"):
+            rg.jit(f)(x)
+    for found, row in zip(rg.vmap(scipy.linalg.toeplitz)(x), x, strict=True):
+        np.testing.assert_array_equal(found, scipy.linalg.toeplitz(row))
+    assert_traced(lambda x: scipy.linalg.toeplitz(x[0, 0], x[1]), x)
 
 
 @pytest.mark.parametrize("name", MATRIX_FUNCTIONS)
@@ -287,5 +297,5 @@ def test_stacks_of_matrices_are_refused_with_the_way_to_map_over_them(name: str)
     function = getattr(scipy.linalg, name)
     with pytest.raises(rg.errors.UnsupportedError, match="vmap"):
         rg.jit(function)(stack)
-    if name in ("logm", "sqrtm", "cholesky"):
+    if name not in ("cho_factor", "lu_factor"):
         np.testing.assert_allclose(rg.vmap(function)(stack), [function(a) for a in stack], rtol=1e-14)
