@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -12,14 +12,18 @@ import numpy as np
 
 from ..compiler.compilation import Derived
 from ..compiler.compiled import Compiled
+from ..compiler.record_body import made_up
 from ..compiler.recording import form_of, results_of
 from ..compiler.signature import Call
 from ..compiler.transform import Transform
 from ..errors import OptionError, ShapeError
 from ..ir.builder import Builder
+from ..ir.graph import Graph
+from ..ir.rewrite import with_nodes
 from ..ir.types import Aval
 from ..ops.axes import move_axis
 from ..ops.batching import lanes
+from ..ops.structural.guard import guard
 from ..passes.batch import batch_into
 from ..passes.hoist_draws import drawn_in, hoist_draws
 from ..tracer.array import shadow_of
@@ -82,8 +86,9 @@ class Batched(Transform):
             for x, axis in zip(call.values(), self.axes(call), strict=True)
         ]
 
-    def recording(self, call: Call) -> AbstractContextManager[Any]:
-        return nullcontext() if self.size(call) else np.errstate(all="ignore")  # without lanes, the example is made up
+    def record(self, function: Callable[..., Any], call: Call) -> tuple[Recorded, Derived]:
+        with nullcontext() if self.size(call) else made_up():
+            return super().record(function, call)
 
     def derive(self, function: Callable[..., Any], recorded: Recorded, call: Call) -> Derived:
         axes, size = self.axes(call), self.size(call)
@@ -121,7 +126,10 @@ class Batched(Transform):
                     remedy=f"give an axis from {-ndim} to {ndim - 1}",
                 )
             results.append(out if axis is None else move_axis(lanes(size, out, flag), 0, axis % ndim))
-        graph = b.graph(f"{recorded.graph.name}_vmap", results)
+        runs = size or self.shares_draws
+        made = [out if runs or axis is None else b.zeros(out.aval) for out, axis in zip(results, out_axes, strict=True)]
+        graph = b.graph(f"{recorded.graph.name}_vmap", made)
+        graph = graph if runs else _decisions(graph)
         return Derived(graph, results_of(recorded), form_of(recorded))
 
     def _out_axes(self, recorded: Recorded) -> Sequence[int | None]:
@@ -136,6 +144,16 @@ def over_basis(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _is_axis(axis: Any) -> bool:
     return isinstance(axis, (int, np.integer)) and not isinstance(axis, bool)
+
+
+def _decisions(graph: Graph) -> Graph:
+    """The graph with Python's decisions and its outputs alone: without lanes, nothing is thrown or drawn."""
+    live, kept = set(graph.outputs), []
+    for node in reversed(graph.nodes):
+        if node.prim is guard or not live.isdisjoint(node.outputs):
+            kept.append(node)
+            live.update(node.inputs)
+    return with_nodes(graph, reversed(kept))
 
 
 def _first_lane(x: Any, axis: int) -> Any:

@@ -58,7 +58,7 @@ def throw_if(pred: Any, payload: Any = ()) -> None:
     """
     check_single("throw_if", "bool", pred, "reduce it with np.any or np.all")
     trace = enclosing()
-    if trace is None or trace.concrete:
+    if trace is None or trace.runs:
         if pred:
             raise Thrown(payload)
         return
@@ -229,7 +229,7 @@ def callcc(body: Callable[[Callable[[Any], Any]], Any]) -> Any:
         if here is not None and here is not inside[0]:
             _emit(here, True, value, tag)
             while here is not inside[0].parent:  # examples must not decide what follows: it may not run
-                here.concrete = False
+                here.concrete = here.runs = False
                 here = here.parent
         raise Escape(tag, value)
 

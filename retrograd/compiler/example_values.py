@@ -31,20 +31,20 @@ def examples(
 ) -> Sequence[Any]:
     """Example results; zeros if the node throws, and a later node is to catch it.
 
-    In a function that is recorded for all values, loops run a few steps only. If these ``operands`` are all known, the
-    results become constants of the function, and loops run to their ends.
+    In a function that is recorded for all values, or does not run on its examples, loops run a few steps only. If these
+    ``operands`` are all known, the results become constants of the function, and loops run to their ends.
     """
     known = operands is not None and all(map(is_settled, operands))
-    token = MOST_STEPS.set(None if trace.concrete or known else FEW)
+    token = MOST_STEPS.set(None if trace.runs or known else FEW)
     try:
         return run()
     except Thrown as thrown:
-        if trace.concrete:
+        if trace.runs:
             raise Thrown(map_leaves(_out_of_reach, thrown.payload)) from None
     except Leaving:
         pass
     except BY_VALUE:
-        if trace.concrete:
+        if trace.runs:
             raise
     finally:
         MOST_STEPS.reset(token)

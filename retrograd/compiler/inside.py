@@ -67,7 +67,7 @@ def _outside(x: Any) -> Any:
 def _recorded_once(compiled: Callee, trace: Trace, call: Call) -> tuple[Recorded, Any]:
     """The inner trace for a call inside a trace, kept unless it captures traced values, or a read no longer holds."""
     statics = call.statics()
-    key = (call.key, tuple(map(id, statics)), trace.concrete, config.now())
+    key = (call.key, tuple(map(id, statics)), trace.concrete, trace.runs, config.now())
     known: tuple[Recorded, Any, Any] | None = compiled._inner.get(key)
     if known is not None and all(r.holds() for r in known[0].reads):
         if trace.reader is not None:

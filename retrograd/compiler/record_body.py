@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +21,7 @@ from ..passes.inline import inline_into
 from ..tracer.array import Tracer, shadow_of, wrap_all
 from ..tracer.generators import HOISTED
 from ..tracer.record import Recorded, enclosing, placed, record
-from ..tracer.trace import Capture, Trace, traceable
+from ..tracer.trace import MADE_UP, Capture, Trace, traceable
 from ..tracer.tree import Spec, flatten, leaf_paths, unflatten, written
 from ..where import user_site
 from .example_values import examples
@@ -125,7 +125,7 @@ def recorded_body(
 ) -> Recorded:
     """A function recorded on one tree of examples per argument, for all values: decisions by Python are refused.
 
-    If the examples are made up, or the function does not run on them, NumPy's warnings are silenced. With
+    If the function does not run on the examples, they neither warn nor fail. With
     ``may_leave``, a function that calls a continuation returns LEFT; with ``hoists``, it may draw random numbers,
     unless the function around it may not.
     """
@@ -157,7 +157,7 @@ def recorded_body(
 
 def _recorded(run: Callable[..., Any], name: str, leaves: list[Any], hints: list[str], runs: bool) -> Recorded:
     entering = [_enters(x) for x in leaves]
-    with nullcontext() if runs else np.errstate(all="ignore"):
+    with nullcontext() if runs else made_up():
         return record(
             run,
             name,
@@ -166,6 +166,17 @@ def _recorded(run: Callable[..., Any], name: str, leaves: list[Any], hints: list
             concrete=False,
             gathers=True,
         )
+
+
+@contextmanager
+def made_up() -> Iterator[None]:
+    """The block in which recordings are of functions that do not run on their examples, and so cannot fail on them."""
+    token = MADE_UP.set(True)
+    try:
+        with np.errstate(all="ignore"):
+            yield
+    finally:
+        MADE_UP.reset(token)
 
 
 def _hints(name: str, spec: Spec) -> list[str]:

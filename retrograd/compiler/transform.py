@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -73,18 +72,13 @@ class Transform:
         """The values to record with."""
         return call.values()
 
-    def recording(self, call: Call) -> AbstractContextManager[Any]:
-        """The context in which a call is recorded."""
-        return nullcontext()
-
     @whole
     def record(self, function: Callable[..., Any], call: Call) -> tuple[Recorded, Derived]:
         """A call recorded, and what the transform makes of it."""
         backend = self.settings().backend if CURRENT.get() is None else config.backend  # the outermost one decides
         with config(nan_safe=self.nan_safe or config.nan_safe, backend=backend):
             self.check(function, call)
-            with self.recording(call):
-                recorded = record_call(function, call, self.examples(call))
+            recorded = record_call(function, call, self.examples(call))
             with paused:
                 return recorded, TRANSFORMS.derived(self, function, recorded, call)
 

@@ -29,7 +29,7 @@ def checked(function: Callable[..., Any], *operands: Any, **options: Any) -> tup
     try:
         like = function(*shadows, **options)
     except np.linalg.LinAlgError:
-        if owner(found).concrete:
+        if owner(found).runs:
             raise
         like = function(*map(_identity, shadows), **options)
     dtypes = (x.dtype if x.dtype.kind in "fc" else np.dtype(float) for x in found)  # small integers become wide too

@@ -17,7 +17,7 @@ from ..ops.elementwise import cast
 from ..tracer.array import Tracer, apply, shadow_of
 from ..tracer.operands import Axis, as_array, astype, axes_of, axis_of, into, lifted, shadow_dtype, truth
 from ..tracer.table import implements
-from ..tracer.trace import unsupported
+from ..tracer.trace import MADE_UP, unsupported
 from ..tracer.ufuncs import name_of
 from .shapes import ravel, reshape
 
@@ -335,7 +335,7 @@ def average(a: Any, axis: Axis = None, weights: Any = None, returned: bool = Fal
         kinds = (a.dtype, weights.dtype, *([np.dtype(float)] if a.dtype.kind in "iub" else []))
         weights = _spread_weights(a, weights, axis)
         scale = np.sum(weights, axis, np.result_type(*kinds), keepdims=keepdims)
-        if np.any(shadow_of(scale) == 0):
+        if np.any(shadow_of(scale) == 0) and not MADE_UP.get():
             raise ZeroDivisionError("Weights sum to zero, can't be normalized")
         product = np.multiply(as_dtype(a, np.result_type(*kinds)), as_dtype(weights, np.result_type(*kinds)))
         found = np.sum(product, axis, keepdims=keepdims) / scale

@@ -47,7 +47,7 @@ def cov(
     if not x.shape[0]:
         return np.zeros_like(x, shape=(0, 0))
     for name, w in (("fweights", fweights), ("aweights", aweights)):
-        if isinstance(w, Tracer) and w.home.concrete and np.any(np.real(w) < 0):  # asked at each call
+        if isinstance(w, Tracer) and w.home.runs and np.any(np.real(w) < 0):  # asked at each call
             raise ValueError(f"{name} cannot be negative")
     if y is not None:
         other = _rows(as_dtype(y, kind), True)

@@ -24,7 +24,7 @@ EXTENSIONS = {"odd": -1, "even": 1, "constant": 0}
 
 def checked(function: Callable[..., Any], *args: Any) -> None:
     """SciPy's error or warning about copies of the example values, where these decide anything."""
-    if owner(tracers_in(flatten(args)[0])).concrete:
+    if owner(tracers_in(flatten(args)[0])).runs:
         function(*map_leaves(lambda x: x.shadow.copy() if isinstance(x, Tracer) and x.ndim else shadow_of(x), args))
 
 

@@ -48,7 +48,7 @@ def _through(
         original(self, *map_leaves(shadow_of, (x, y, axis, bc_type, extrapolate)))
         return
     x, y = lifted(x, y)
-    if owner([x, y]).concrete:
+    if owner([x, y]).runs:
         examples = (u.shadow.copy() for u in (x, y))
         original(self, *examples, axis, map_leaves(shadow_of, bc_type), extrapolate)  # SciPy's own errors
     x, y = astype(x, float), astype(y, complex if y.dtype.kind == "c" else float)

@@ -233,11 +233,11 @@ def apply(prim: Primitive, operands: Sequence[Any], example: Any = None, **attrs
 
 
 def run_on_examples(trace: Trace, node: Node, operands: Sequence[Any]) -> tuple[Any, ...]:
-    """Run a node on the examples. If that fails in a branch that may not be taken, the results are zeros."""
+    """Run a node on the examples. If it fails where it need not run, the results are zeros."""
     try:
         return run_node(node, [shadow_of(x) for x in operands])
     except BY_VALUE:
-        if trace.concrete:
+        if trace.runs:
             raise
         b = Builder()
         return evaluate(b.graph("zeros", [b.zeros(v.aval) for v in node.outputs]), ())

@@ -137,7 +137,7 @@ def example_index(x: Tracer, index: Any) -> Any:
     if is_plain(index):
         return index
     trace, found = CURRENT.get(), _shadows(index)
-    if trace is None or trace.concrete:
+    if trace is None or trace.runs:
         return found
     try:
         x.shadow[found]

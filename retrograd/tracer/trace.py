@@ -33,8 +33,9 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 CURRENT: ContextVar[Trace | None] = ContextVar("retrograd_trace", default=None)
 STOPPED: ContextVar[bool] = ContextVar("retrograd_no_grad", default=False)
+MADE_UP: ContextVar[bool] = ContextVar("retrograd_made_up", default=False)  # the function does not run on its examples
 READER: ContextVar[Any] = ContextVar("retrograd_reader", default=None)  # takes note of what is read of outside
-kept(CURRENT, STOPPED, READER)
+kept(CURRENT, STOPPED, MADE_UP, READER)
 _number = itertools.count(1)
 
 
@@ -97,6 +98,7 @@ class Trace:
         self.parent = parent
         self.depth: int = 0 if parent is None else parent.depth + 1
         self.concrete: bool = concrete and (parent is None or parent.concrete)
+        self.runs = self.concrete and not MADE_UP.get()  # on its examples: what fails on them fails for the user
         self.active = True
         self.frame = 0  # the id of the frame that records, which stands below all that is traced
         self.gathers = False  # a branch or a loop body, which records all that happens in it

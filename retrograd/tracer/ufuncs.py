@@ -18,7 +18,7 @@ from ..where import user_site
 from .array import NUMBERS, Tracer, cast_to, check_aval, settled, shadow_of, symbol_in, tracers_in, wrap
 from .creation import joined
 from .mutation import check_writable, make_traced, write
-from .trace import STOPPED, Trace, noting_failure, owner, unsupported
+from .trace import MADE_UP, OF_NUMBERS, STOPPED, Trace, noting_failure, owner, unsupported
 
 Ufunc = Callable[..., Any]
 WEAK = {"i": int, "f": float, "c": complex}  # the types of Python numbers, by the kinds of their dtypes
@@ -105,7 +105,12 @@ def elementwise(prim: Primitive, ufunc: Any, operands: Sequence[Any], run: Calla
     """Record ``run(*operands)``: ``ufunc`` with ``dtype`` and ``casting``, or the operator that means the same."""
     operands = [x if type(x) is Tracer else as_operand(x) for x in operands]
     shadows = [x.shadow if type(x) is Tracer else x for x in operands]
-    shadow = run(*shadows)
+    try:
+        shadow = run(*shadows)
+    except OF_NUMBERS:
+        if not MADE_UP.get():
+            raise
+        shadow = run(*(x**0 for x in shadows))  # ones, on which no operation fails
     if settled(operands):
         return wrap(owner(tracers_in(operands)), None, shadow, user_site(2)[0])
     try:
@@ -150,10 +155,9 @@ def _written_out(trace: Trace, x: Any) -> Any:
 def copy(x: Any, order: Any = "K") -> Tracer:
     """The same value in memory of its own."""
     trace = owner([x])
-    where_, _ = user_site(2)
     shadow = np.array(x.shadow, order=order) if isinstance(x.shadow, np.ndarray) else x.shadow
     symbol = None if x.const else TRANSFORMS.relaid(symbol_in(trace, x), shadow, x.shadow)
-    return wrap(trace, symbol, shadow, where_)
+    return wrap(trace, symbol, shadow, user_site(2)[0])
 
 
 def _of_constants(ufunc: Any, inputs: Sequence[Any], options: dict[str, Any]) -> Any:
