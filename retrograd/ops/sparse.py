@@ -25,9 +25,8 @@ def sparse_product(data, indices, starts, x, shape, by_rows):
 SOLVE = """
 def sparse_solve(data, indices, starts, b, shape, by_rows):
     parts = (np.ascontiguousarray(data), np.ascontiguousarray(indices), np.ascontiguousarray(starts))
-    if by_rows:
-        return scipy.sparse.linalg.spsolve(scipy.sparse.csr_array(parts, shape=shape), b)
-    return scipy.sparse.linalg.spsolve(scipy.sparse.csc_array(parts, shape=shape), b)
+    matrix = (scipy.sparse.csr_array if by_rows else scipy.sparse.csc_array)(parts, shape=shape)
+    return scipy.sparse.linalg.spsolve(matrix if matrix.has_canonical_format else matrix.copy(), b)
 """
 
 

@@ -19,7 +19,8 @@ from ..ops.sparse import sparse_product, sparse_solve
 from ..tracer.array import apply
 from ..tracer.class_methods import Method, methods
 from ..tracer.operands import astype, lifted
-from ..tracer.trace import unsupported
+from ..tracer.state.attributes import attribute
+from ..tracer.trace import READER, unsupported
 from .dispatch import Lazy, answered, inexact, rest_of, stands_for
 
 scipy_sparse = Lazy("scipy.sparse")
@@ -28,9 +29,8 @@ __getattr__ = rest_of("scipy.sparse")
 
 def _applied(prim: Primitive, matrix: Any, x: Any, least: Any = np.float32) -> Any:
     """A primitive of a matrix, whose arrays are taken by reference, and a dense operand."""
-    by_rows = matrix.format != "csc"
-    compressed = matrix.tocsr() if by_rows else matrix
-    data, indices, starts, x = lifted(inexact(compressed.data), compressed.indices, compressed.indptr, inexact(x))
+    data, indices, starts = _arrays(matrix)
+    data, indices, starts, x = lifted(inexact(data), indices, starts, inexact(x))
     if x.ndim not in (1, 2) or matrix.ndim != 2:
         raise ValueError(f"no product of a sparse array of shape {matrix.shape} and an array of shape {x.shape}")
     if x.shape[0] != matrix.shape[1]:
@@ -38,7 +38,20 @@ def _applied(prim: Primitive, matrix: Any, x: Any, least: Any = np.float32) -> A
     dtype = np.result_type(data.dtype, x.dtype, least)
     data, x = (u if u.dtype == dtype else astype(u, dtype) for u in (data, x))
     shape = tuple(int(n) for n in matrix.shape)
-    return apply(prim, [data, indices, starts, x], shape=shape, by_rows=by_rows)
+    return apply(prim, [data, indices, starts, x], shape=shape, by_rows=matrix.format != "csc")
+
+
+def _arrays(matrix: Any) -> list[Any]:
+    """The arrays of a matrix in compressed form; of one from outside they are read at each call, or compared."""
+    reader, compressed = READER.get(), matrix.format in ("csr", "csc")
+    if reader is not None and reader.sees(matrix) and not compressed:
+        reader.whole(matrix)
+    found = matrix if compressed else matrix.tocsr()
+    arrays = {name: getattr(found, name) for name in ("data", "indices", "indptr")}
+    if reader is None or not reader.sees(found):
+        return [*arrays.values()]
+    attribute(reader, found, "shape", found.shape)
+    return [attribute(reader, found, name, array) for name, array in arrays.items()]
 
 
 def product(matrix: Any, x: Any) -> Any:
@@ -57,7 +70,9 @@ def spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) ->
 
 
 def _product_from_left(matrix: Any, x: Any) -> Any:
-    return np.transpose(product(matrix.T, np.transpose(x)))
+    reader = READER.get()
+    transposed = matrix.T if reader is None else attribute(reader, matrix, "T", matrix.T)
+    return np.transpose(product(transposed, np.transpose(x)))
 
 
 def _refused(name: str) -> Callable[..., Any]:

@@ -47,6 +47,18 @@ c.held[0] = 3.0
 c.held = np.full(2, 4.0)
 c.held = np.full(3, 4.0)
 """,
+    "property of a library that the function itself changes": """
+import calendar
+c = calendar.Calendar()
+def f(x):
+    first = c.firstweekday
+    c.setfirstweekday(first + 3)
+    second = c.firstweekday
+    c.setfirstweekday(first)
+    return first * x + 10.0 * second * x
+--
+c.setfirstweekday(2)
+""",
     "slots of a library": """
 import fractions, operator
 q = fractions.Fraction(1, 2)

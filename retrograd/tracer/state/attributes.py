@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import operator
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -14,7 +15,7 @@ from .classes import BUILTIN, PLAIN, SLOTS
 from .finished import Finished
 from .libraries import is_library, of_ours
 from .reader import StateReader
-from .reads import MISSING
+from .reads import MISSING, same
 
 
 def result(reader: StateReader, x: Any) -> Any:
@@ -39,9 +40,39 @@ def attribute(reader: StateReader, obj: Any, name: str, value: Any) -> Any:
         return _of_inside(reader, obj, name, value)
     if isinstance(obj, type):
         _of_class(reader, obj, name, value)
+    elif _is_librarys(obj, name):
+        value = _of_library(reader, obj, name, value)
     else:
         _of_instance(reader, obj, name, value)
     return reader.adopt(value, obj, name)
+
+
+def _is_librarys(obj: Any, name: str) -> bool:
+    """Whether a property of a library answers for an attribute, by code that is not observed."""
+    found = static_member(type(obj), name)
+    return isinstance(found, property) and is_library(found.fget) and not of_ours(found.fget)
+
+
+def _of_library(reader: StateReader, obj: Any, name: str, value: Any) -> Any:
+    """Take note of what a property of a library gives: it is asked again at each check. The first answer, if it stands.
+
+    An object may be made anew for each answer. Another answer, after a change of what it is made of, has no place that
+    can be asked again, so that all of ``obj`` counts as read.
+    """
+    own = [*getattr(obj, "__dict__", {}).values()]
+    known, held = reader.answers.setdefault((id(obj), name), (value, own))
+    stands = known is value
+    if stands:
+        reader.note(obj, "property", name, value)
+        if type(contents := getattr(reader.adopt(value, obj, name), "__dict__", None)) is dict:
+            reader.note(value, "property", "__dict__", contents)
+    elif type(value) in PLAIN:
+        stands = same(known, value)
+    else:
+        stands = len(own) == len(held) and all(map(operator.is_, own, held))
+    if not stands:
+        reader.whole(obj)
+    return known if stands else value
 
 
 def _of_module(reader: StateReader, module: ModuleType, name: str, value: Any) -> Any:
@@ -124,9 +155,7 @@ def _of_instance(reader: StateReader, obj: Any, name: str, value: Any) -> None:
     elif isinstance(found, property) or (hasattr(type(found), "__set__") and not is_library(type(found))):
         reader.keep(type(obj))  # what its function reads is noted there
         reader.note(type(obj), "attr", name, found)
-        if isinstance(found, property) and _answers_data(found.fget, value):
-            reader.note(obj, "attr", name, value)
-        elif isinstance(found, property) and reads_unseen(found.fget):
+        if isinstance(found, property) and reads_unseen(found.fget):
             reader.whole(obj)
     elif found is MISSING:  # by __getattr__, as long as neither the object nor its class has such an attribute
         reader.keep(type(obj))
@@ -148,15 +177,11 @@ def reads_unseen(f: Any) -> bool:
     return is_library(type(f)) and not of_ours(type(f))
 
 
-def _answers_data(f: Any, value: Any) -> bool:
-    """Whether a function of a library answers with a number, a text or an array: it may be asked again."""
-    asked = isinstance(f, FunctionType) and is_library(f) and not of_ours(f)
-    return asked and (type(value) in PLAIN or isinstance(value, np.ndarray))
-
-
 def asked_for(reader: StateReader, obj: Any, name: str) -> None:
     """Take note of what ``getattr(obj, name)`` reads, which the user's code is about to call."""
-    if not isinstance(obj, (type, ModuleType)) and _runs_code(obj, name):  # once, in that call
+    if not isinstance(obj, (type, ModuleType, Tracer)) and _is_librarys(obj, name) and reader.sees(obj):
+        reader.whole(obj)
+    elif not isinstance(obj, (type, ModuleType)) and _runs_code(obj, name):  # once, in that call
         attribute(reader, obj, name, None)
     elif (value := getattr(obj, name, MISSING)) is MISSING:
         lacks(reader, obj, name)
@@ -165,13 +190,11 @@ def asked_for(reader: StateReader, obj: Any, name: str) -> None:
 
 
 def _runs_code(obj: Any, name: str) -> bool:
-    """Whether a property, a descriptor or ``__getattr__`` of the user's answers for an attribute of an object."""
+    """Whether a property, a descriptor or ``__getattr__`` answers for an attribute of an object."""
     found = static_member(type(obj), name)
     if found is MISSING:
         answers = static_member(type(obj), "__getattr__") is not MISSING
         return answers and name not in getattr(obj, "__dict__", ())
-    if isinstance(found, property) and is_library(found.fget):
-        return False
     return hasattr(type(found), "__set__") and not isinstance(found, SLOTS)
 
 

@@ -116,6 +116,8 @@ def _hands_over(reader: StateReader, f: Any, args: Any) -> bool:
         if _takes_trees(f):
             for x in args:
                 reader.tree(x)
+                if _asks(f) and not isinstance(x, CONTAINERS) and answers_unseen(reader, x):
+                    reader.whole(x)
         return False
     elif reader.sees(f) and not isinstance(f, (FunctionType, MethodType, type)):
         reader.whole(f)  # an object that code of a library, or in C, answers for
@@ -256,6 +258,11 @@ def _is_followed(f: Any) -> bool:
     if isinstance(f, (FunctionType, type)):
         return not is_library(f) or (_hashable(f) and f in NEUTRAL)
     return of_ours(type(f)) or not (is_library(type(f)) or reads_unseen(static_member(type(f), "__call__")))
+
+
+def _asks(f: Any) -> bool:
+    """Whether it stands for a function of NumPy: ``np.sum(matrix)`` asks the object of another library."""
+    return type(f) is StandIn and str(getattr(f.original, "__module__", None)).partition(".")[0] == "numpy"
 
 
 def _takes_trees(f: Any) -> bool:

@@ -60,6 +60,7 @@ class Check:
             "__builtins__": {},
             "alike": _alike,
             "distinct": _distinct,
+            "same": same,
             "same_elements": same_elements,
             "Exception": Exception,
             "type": type,
@@ -162,6 +163,7 @@ class Check:
         step = place[0] != "p" and id(value) in places and read.kind in STEPS
         step = step and not array and not isinstance(value, VALUES)
         step = step or (read.kind == "target" and value is not None)  # nothing keeps it alive
+        step = step or (read.kind == "property" and not array and not isinstance(value, (*VALUES, tuple)))  # made anew
         if known is not None and known.name:  # an array, a step of a path, or one of these again
             names = self._arrays if array else self._names
             other = names.setdefault(id(value), ("" if array else self._known(value)) or known.name)
@@ -223,6 +225,9 @@ class Check:
             test = f"{place}.__code__ is {held}() or own_code({place}) is {held}()"
             return Part("code", text, test, held, words)
         held = self._held("v", value)
+        if read.kind == "property":  # whose answers may be equal numbers and texts, made anew
+            found = self._held("q", None)
+            return Part("value", text, f"({found} := {text}) is {held} or same({found}, {held})", held, words)
         if not KINDS[read.kind].equal:
             return Part("value", text, f"({text}) is {held}", held, words)
         test = f"same_elements({text}, {held})" if _holds_numbers(value) else f"({text}) == {held}"

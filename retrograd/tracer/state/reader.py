@@ -50,6 +50,7 @@ class StateReader(Whole):
         self.stores: list[Store] = []
         self.busy = False
         self.called: dict[tuple[int, int], Any] = {}  # callables of which all that a call reads is known
+        self.answers: dict[tuple[int, str], tuple[Any, list[Any]]] = {}  # of properties, and what these were made of
         self.written: set[int] = set()  # containers that were written into by methods such as append
         super().__init__(rewritten)
         self._own: dict[int, CellType] = {}
@@ -241,7 +242,7 @@ class StateReader(Whole):
         """Give the functions their own code back, and let go what was met: a value that is kept keeps this reader."""
         super().stop()
         found = self.reads, self._outside, self._met, self._arrays, self._standing
-        for held in (*found, self._covered, self._own, self.called):
+        for held in (*found, self._covered, self._own, self.called, self.answers):
             held.clear()
 
     def watch(self) -> None:

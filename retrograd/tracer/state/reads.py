@@ -51,6 +51,7 @@ class Kind(NamedTuple):
 
 KINDS = {
     "attr": Kind("{p}.{n}", "the attribute {k!r} of {p}"),
+    "property": Kind("{p}.{n}", "the property {k!r} of {p}"),
     "is": Kind("{p}", "the object {p}"),
     "code": Kind("own_code({p})", "the code of {p}"),
     "globals": Kind("{p}.__globals__", "the module of {p}"),
