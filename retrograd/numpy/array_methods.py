@@ -16,6 +16,7 @@ from ..tracer.array import Tracer, apply, is_known, shadow_of
 from ..tracer.as_text import for_this_call
 from ..tracer.foreign import adviser
 from ..tracer.operands import as_array, astype, shadow_dtype
+from ..tracer.python_numbers import number
 from ..tracer.table import FUNCTIONS, METHODS
 from ..tracer.trace import unsupported
 from ..tracer.ufuncs import copy
@@ -26,6 +27,8 @@ from .numbers import clip, round_
 from .shapes import ravel, reshape, transpose
 from .sorting import partition_in_place, sort_in_place
 from .take import compress
+
+POWERS_OF_2 = np.uint64(1) << np.arange(64, dtype=np.uint64)
 
 
 def _method(function: Any) -> Callable[..., Any]:
@@ -59,11 +62,14 @@ def _item(self: Tracer, *index: Any) -> Any:
 
 
 def _round(self: Tracer, digits: int | None = None) -> Any:
-    """``round(x)``: on a NumPy number as ``np.round``; without ``digits`` an int, whose value is asked for here."""
+    """``round(x)``: on a NumPy number as ``np.round``; without ``digits`` an int, which floats are asked for here."""
     if self.const:
         return round(self.shadow) if digits is None else round(self.shadow, digits)
     if type(self.shadow) is float and digits is not None and for_this_call(self):
         return round(self.shadow, digits)  # to decimal digits, as no function of NumPy does
+    if isinstance(self.shadow, (int, np.integer)):
+        whole = self if digits is None or digits >= 0 else np.round(self, digits)
+        return number(whole, int) if digits is None or isinstance(self.shadow, int) else whole
     if isinstance(self.shadow, np.ndarray) or not isinstance(self.shadow, np.floating):
         raise unsupported("round() of a traced value that is not a NumPy number", "use np.round")
     return int(np.rint(self)) if digits is None else np.round(self, digits)
@@ -147,8 +153,35 @@ def _of_numbers(name: str, method: Callable[[Tracer], Any]) -> property:
     return property(get)
 
 
+def _of_integers(name: str, part: Callable[[Tracer], Any]) -> property:
+    """An attribute that integers have."""
+
+    def get(self: Tracer) -> Any:
+        getattr(self.shadow, name)  # raises AttributeError for others
+        return part(self)
+
+    return property(get)
+
+
 def _is_integer(self: Tracer) -> Any:
     return np.logical_and(np.isfinite(self), np.equal(np.floor(self), self))
+
+
+def _bit_length(self: Tracer) -> Any:
+    size = np.abs(number(self, int) + np.zeros(1, int)).astype(np.uint64)
+    return number(np.sum(size >= POWERS_OF_2), int)
+
+
+def _bit_count(self: Tracer) -> Any:
+    return number(np.bitwise_count(self), int)
+
+
+def _to_bytes(self: Tracer, *args: Any, **options: Any) -> bytes:
+    return int(self).to_bytes(*args, **options)
+
+
+def _ratio(self: Tracer) -> Any:
+    return (number(self, int), 1) if isinstance(self.shadow, int) else _digits(self)
 
 
 def _digits(self: Tracer) -> Any:
@@ -159,7 +192,12 @@ METHODS.update(
     {
         "is_integer": _of_numbers("is_integer", _is_integer),
         "hex": _of_numbers("hex", _digits),
-        "as_integer_ratio": _of_numbers("as_integer_ratio", _digits),
+        "as_integer_ratio": _of_numbers("as_integer_ratio", _ratio),
+        "bit_length": _of_numbers("bit_length", _bit_length),
+        "bit_count": _of_numbers("bit_count", _bit_count),
+        "to_bytes": _of_numbers("to_bytes", _to_bytes),
+        "numerator": _of_integers("numerator", lambda self: self),
+        "denominator": _of_integers("denominator", lambda self: 1),
         "__contains__": _contains,
         "__round__": _round,
         "__reduce__": _reduce,

@@ -30,12 +30,12 @@ def defers(self: Tracer, other: Any, name: str) -> bool:
     return bool(getattr(cls, "__array_priority__", 0.0) > 0)
 
 
-def _deferring(name: str, run: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
+def _deferring(name: str, run: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(run)
-    def call(self: Any, other: Any) -> Any:
+    def call(self: Any, other: Any, *modulus: Any) -> Any:
         if type(other) not in ANSWERING and defers(self, other, name):
             return NotImplemented
-        return run(self, other)
+        return run(self, other, *modulus)
 
     return call
 

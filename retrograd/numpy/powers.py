@@ -13,7 +13,9 @@ from ..ir.graph import Node, Value
 from ..ir.primitive import REGISTRY
 from ..tracer.array import Tracer, shadow_of
 from ..tracer.mutation import read
+from ..tracer.refusals import MODULO
 from ..tracer.table import METHODS
+from ..tracer.trace import unsupported
 from ..tracer.ufuncs import Ufunc, as_operand, assign, elementwise
 
 SHORTCUTS: dict[float, Ufunc] = {2: np.square, 1: np.positive, 0.5: np.sqrt, -1: np.reciprocal}
@@ -88,6 +90,16 @@ def _shortcut(dtype: np.dtype[Any], kind: str, n: Any) -> Ufunc | None:
     return SHORTCUTS[n] if raised.dtype == short.dtype and raised.tobytes() == short.tobytes() else None
 
 
+def _power(self: Any, n: Any, modulus: Any = None) -> Any:
+    """``pow(x, n, modulus)``; with a modulus, Python's own on ints, which are asked for here."""
+    if modulus is None:
+        return _raise_to(self, n)
+    if not self.const and type(self.shadow) is int and not self.home.concrete:
+        raise unsupported("pow() of three arguments in a function that is compiled for all values", MODULO)
+    pow(*map(shadow_of, (self, n, modulus)))  # Python's own error for other numbers
+    return pow(*map(operator.index, (self, n, modulus)))
+
+
 def _pow_in_place(self: Any, n: Any) -> Any:
     raised = _raise_to(self, n)
     return assign(self, raised) if isinstance(self.shadow, np.ndarray) else raised
@@ -95,7 +107,7 @@ def _pow_in_place(self: Any, n: Any) -> Any:
 
 METHODS.update(
     {
-        "__pow__": _raise_to,
+        "__pow__": _power,
         "__rpow__": lambda self, other: _raise_to(other, self),
         "__ipow__": _pow_in_place,
     }

@@ -23,6 +23,7 @@ STORE = "return the value from the traced function, and store the result of the 
 DRAW = "draw numbers without parameters, and shift and scale those: loc + scale * rng.normal(size=n)"
 OTHER_ARRAYS = "convert the result of the traced function; a function of that library can be called through rg.lens"
 TABLES = "take the columns out as arrays before, with to_numpy(), and pass those"
+MODULO = "write x**n % modulus, or multiply step by step where the power is too large"
 SHOW = "return the value, and draw the result"
 
 # remedies by the beginning of a function's full name; the longest match counts
@@ -31,6 +32,7 @@ ALTERNATIVES: dict[str, str] = {
     "builtins.bytearray": STORE,
     "builtins.bytes": STORE,
     "builtins.memoryview": STORE,
+    "builtins.pow": MODULO,
     "cmath": "use the NumPy function of the same name, which takes complex numbers",
     "copyreg": STORE,
     "csv": STORE,
