@@ -12,11 +12,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from types import CodeType, FrameType, ModuleType, TracebackType
 from typing import Any, NamedTuple
 
+from numpy import ndarray  # by name: in a trace, np.ndarray goes through interception
+
 from ..errors import TracerConversionError
 from ..where import Where, is_foreign
 from . import interception
 from .array import Tracer
 from .foreign import ADVISERS, Adviser
+from .held import Held
 from .trace import CURRENT
 
 STORE = "return the value from the traced function, and store the result of the call"
@@ -169,7 +172,8 @@ def translated(fault: Exception) -> TracerConversionError | None:
     ours = NOT_AN_ARRAY.search(str(fault)) and not isinstance(fault, AttributeError)
     if ours and not instead and step.tb_next is not None:
         instead = alternative(step.tb_next.tb_frame.f_globals.get("__name__", ""))
-    if not ours and not (instead and called and called.traced and TYPES.search(str(fault))):
+    traced = called is not None and (called.traced or _gets_traced(step.tb_next))
+    if not ours and not (instead and traced and TYPES.search(str(fault))):
         return None
     name = called.text if called else "this operation"
     said = " ".join(str(fault).split())
@@ -178,6 +182,18 @@ def translated(fault: Exception) -> TracerConversionError | None:
         where=Where(step.tb_frame.f_code.co_filename, step.tb_lineno),
         remedy=instead or "use the NumPy function of the same purpose, or return the value",
     )
+
+
+def _gets_traced(step: TracebackType | None) -> bool:
+    """Whether a variable of the code that was called, or of what this called, is a traced number.
+
+    It may belong to an array from outside. The array itself is one for that code, too, so its complaint is right.
+    """
+    while step is not None:
+        if any(isinstance(x, Held) and not isinstance(x.shadow, ndarray) for x in step.tb_frame.f_locals.values()):
+            return True
+        step = step.tb_next
+    return False
 
 
 def _users_step(traceback: TracebackType | None) -> TracebackType | None:

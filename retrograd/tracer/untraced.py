@@ -13,6 +13,7 @@ from .protocol import UNTRACED, Untraced
 from .trace import owner, unsupported
 from .tree import flatten, map_leaves
 
+OF_STAND_INS = ("base", "flags")  # attributes that a stand-in for an array from outside has otherwise than the array
 CHANGING = ("byteswap", "resize", "setfield", "setflags")
 REMOVED = frozenset({"itemset", "newbyteorder", "ptp"})  # arrays of some versions of NumPy have them, to say that
 MUTATORS = (np.copyto, np.put, np.place, np.putmask, np.put_along_axis, np.fill_diagonal)
@@ -67,7 +68,7 @@ def missing_attribute(name: str) -> property:
     """An attribute of ndarray that can be read only while the value is known, and cannot be set."""
 
     def get(self: Tracer) -> Any:
-        if is_known(self):
+        if self.const or (name not in OF_STAND_INS and is_known(self)):
             return getattr(self.shadow, name)
         raise unsupported(f"the attribute {name} of a traced value", "use a NumPy function that is traced")
 

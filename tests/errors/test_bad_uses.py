@@ -296,3 +296,24 @@ def test_warnings_of_compiled_calls_pass_through_pythons_warnings():
         warnings.simplefilter("error")
         with pytest.raises(RuntimeWarning, match="invalid value"):
             f(-np.ones(20))
+
+
+class Model:
+    def __init__(self) -> None:
+        self.a = np.ones(3)
+
+
+MODEL = Model()
+CAPTURED: dict[str, tuple[Callable[[], Any], str]] = {
+    "json.dumps": (lambda: len(json.dumps(MODEL.a.tolist())), "store the result"),
+    "json.dumps of a dict": (lambda: len(json.dumps({"a": MODEL.a.tolist()}, indent=1)), "store the result"),
+    "flags": (lambda: MODEL.a.flags.writeable, "use a NumPy function"),
+    "base": (lambda: MODEL.a.base is None, "use a NumPy function"),
+}
+
+
+@pytest.mark.parametrize(("use", "remedy"), CAPTURED.values(), ids=CAPTURED)
+def test_uses_of_captured_arrays_are_refused_as_those_of_arguments(use, remedy):
+    with pytest.raises(rg.RetrogradError, match=f"remedy: .*{remedy}"):
+        rg.jit(lambda x: x * use())(1.0)
+    assert rg.jit(lambda x: x * np.ones(3).flags.writeable)(1.0) == 1.0
