@@ -131,18 +131,23 @@ def scaled(f: Plain, x: Any) -> Any:
 
 
 def changes_take_effect(name: str, program: str) -> None:
-    """Run a program: what it starts from, with a function ``f`` linear in a number; ``--``; and changes, one a line."""
+    """Run a program: what it starts from, with a function ``f`` linear in a number; ``--``; and changes, one a line.
+
+    It runs in two worlds, so that the plain function fills no cache of the traced one.
+    """
     setup, changes = program.split("--\n")
     file = f"<{name}>"
     linecache.cache[file] = (len(setup), None, setup.splitlines(keepends=True), file)
-    names: dict[str, Any] = {"np": np, "m": types.ModuleType("settings"), "__name__": "programs"}
-    exec(compile(setup, file, "exec"), names)
-    f = names["f"]
+    plain, traced = ({"np": np, "m": types.ModuleType("settings"), "__name__": "programs"} for _ in range(2))
+    for world in (plain, traced):
+        exec(compile(setup, file, "exec"), world)
+    f = traced["f"]
     compiled, slope = rg.jit(f), rg.grad(f)
     many = rg.vmap(rg.grad(f))
     for change in ["", *changes.splitlines()]:
-        exec(change, names)
-        expected = float(f(2.0))
+        for world in (plain, traced):
+            exec(change, world)
+        expected = float(plain["f"](2.0))
         for _ in range(2):
             assert float(compiled(2.0)) == expected
             assert float(slope(2.0)) == expected / 2.0

@@ -158,6 +158,45 @@ f = lambda x: np.sum(t.a) * x
 --
 t.a[:] = 1.0
 """,
+    "filled by __getattr__ with an assignment": """
+class Table:
+    def __getattr__(self, n):
+        self.a = np.full(2, 2.0)
+        return self.a
+t = Table()
+f = lambda x: np.sum(t.a) * x
+--
+t.a[:] = 1.0
+""",
+    "filled by a descriptor": """
+class Lazy:
+    def __get__(self, obj, cls=None):
+        if obj is None: return self
+        v = obj.__dict__["a"] = np.full(2, 2.0)
+        return v
+class Table: a = Lazy()
+t = Table()
+f = lambda x: np.sum(t.a) * x
+--
+t.a[:] = 1.0
+""",
+    "filled by __missing__": """
+class Table(dict):
+    def __missing__(self, k):
+        v = self[k] = np.full(2, 2.0)
+        return v
+t = Table()
+f = lambda x: np.sum(t["a"]) * x
+--
+t["a"][:] = 1.0
+""",
+    "filled by a factory": """
+import collections
+t = collections.defaultdict(lambda: np.full(2, 2.0))
+f = lambda x: np.sum(t["a"]) * x
+--
+t["a"][:] = 1.0
+""",
     "filled on demand": """
 class Net:
     params = None

@@ -14,6 +14,8 @@ from .observer import Observer, observer
 from .reader import StateReader
 from .reads import MISSING, Read
 
+WHERE_MISSING = frozenset({"__getattr__", "__get__", "__missing__"})
+
 
 class StoredAttribute(Observer):
     """``x.name = value``."""
@@ -24,7 +26,8 @@ class StoredAttribute(Observer):
         value, obj = given
         own = getattr(obj, "__dict__", None)
         if reader.sees(obj):
-            reader.assigned(obj, "attr", self.name)
+            if not _fills(value):
+                reader.assigned(obj, "attr", self.name)
             if _leaves(value) and type(own) is dict:
                 read = Read(obj, "attr", self.name, own.get(self.name, MISSING), value.where)
                 reader.stored(read, value, functools.partial(_put_back, own, self.name, read.value))
@@ -69,11 +72,20 @@ def stored_item(reader: StateReader, given: Any) -> Any:
         iterated.active(reader, value)
     elif reader.sees(x) and isinstance(x, (dict, list)) and type(key) in PLAIN:
         kind = "get" if isinstance(x, dict) else "item"
-        reader.assigned(x, kind, key)
+        if not _fills(value):
+            reader.assigned(x, kind, key)
         if _leaves(value):
             old = x.get(key, MISSING) if isinstance(x, dict) else x[key]
             reader.stored(Read(x, kind, key, old, value.where), value, functools.partial(_put_back, x, key, old))
     return given
+
+
+def _fills(value: Any) -> bool:
+    """Whether a constant array is stored by code that Python runs only as long as it is not there."""
+    frame = sys._getframe(1) if type(value) is Tracer and value.const else None
+    while frame is not None and frame.f_code.co_name not in WHERE_MISSING:
+        frame = frame.f_back
+    return frame is not None
 
 
 def _leaves(value: Any) -> bool:
