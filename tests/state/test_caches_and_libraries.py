@@ -407,3 +407,87 @@ def test_an_array_that_was_made_inside_is_used_as_an_array() -> None:
     made.shape = (2, 3)
     assert (made.shape, made.sum(axis=0).tolist()) == ((2, 3), [5, 7, 9])
     assert compiled(1.0) == 21.0
+
+
+LIBRARY = """
+class View:
+    def __init__(self, of): self.of = of
+    def __mul__(self, x): return self.of.k * x
+class Est:
+    def __init__(self, k): self.k = k
+    def method(self, x): return self.k * x
+    @property
+    def half(self): return self.k / 2
+    @property
+    def bound(self): return self.method
+    @property
+    def view(self): return View(self)
+    @property
+    def function(self): return lambda x: self.k * x
+    @property
+    def parts(self): return [self.k, 1.0]
+    @property
+    def strict(self):
+        if self.k > 5: raise ValueError("k")
+        return self.k
+"""
+
+
+def _strict(est: Any, x: Any) -> Any:
+    try:
+        return est.strict * x
+    except ValueError:
+        return -x
+
+
+def _below(library: Any) -> Any:
+    class Below(library["Est"]):  # type: ignore[misc]  # which the test makes
+        @property
+        def half(self) -> Any:
+            return 3 * super().half
+
+    return Below
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda est, x: est.half * x,
+        lambda est, x: est.bound(x),
+        lambda est, x: est.view * x,
+        lambda est, x: est.function(x),
+        lambda est, x: sum(est.parts) * x,
+        _strict,
+    ],
+    ids=["number", "method", "object", "function", "list", "error"],
+)
+@pytest.mark.parametrize("below", [False, True], ids=["of the library", "of the user"])
+def test_what_properties_of_a_library_give_is_seen(below: bool, use: Callable[[Any, Any], Any]) -> None:
+    library: dict[str, Any] = {"__name__": "calendar"}
+    exec(compile(LIBRARY, "<library>", "exec"), library)
+    made = _below(library) if below else library["Est"]
+    held = {"est": made(2.0)}
+    compiled = rg.jit(lambda x: use(held["est"], x))
+
+    def replaced() -> None:
+        held["est"] = made(9.0)
+
+    for change in (None, lambda: setattr(held["est"], "k", 8.0), replaced, lambda: setattr(held["est"], "k", 1.0)):
+        if change is not None:
+            change()
+        for _ in range(2):
+            assert compiled(3.0) == use(held["est"], 3.0)
+    before = compiled.cache_info().misses
+    assert compiled(4.0) == use(held["est"], 4.0)
+    assert compiled.cache_info().misses == before
+
+
+def test_deeply_nested_numbers_are_compared() -> None:
+    deep: Any = np.float64(1.0)
+    for _ in range(600):
+        deep = [deep]
+    data = [deep] + [1.0] * 70
+    compiled = rg.jit(lambda x: len(copy.copy(data)) * x)
+    assert (compiled(1.0), compiled(2.0)) == (71.0, 142.0)
+    data.append(2.0)
+    assert compiled(1.0) == 72.0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import operator
+from collections.abc import Iterable
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -11,11 +12,14 @@ import numpy as np
 
 from ...where import OURS
 from ..array import Tracer
+from .checks import VALUES
 from .classes import BUILTIN, PLAIN, SLOTS
 from .finished import Finished
 from .libraries import is_library, of_ours
 from .reader import StateReader
 from .reads import MISSING, same
+
+MADE_OF_IT = (FunctionType, MethodType, functools.partial, *BUILTIN)  # by which an object answers later
 
 
 def result(reader: StateReader, x: Any) -> Any:
@@ -33,6 +37,8 @@ def attribute(reader: StateReader, obj: Any, name: str, value: Any) -> Any:
     if isinstance(obj, super):
         proxy: Any = obj
         over(reader, (proxy.__thisclass__, proxy.__self__), name)
+        if _is_librarys(above(proxy.__thisclass__, proxy.__self__), name):  # which cannot be asked again
+            reader.whole(proxy.__self__)
         return reader.adopt(value, type(proxy.__self__), name)
     if isinstance(obj, ModuleType):
         return _of_module(reader, obj, name, value)
@@ -40,16 +46,16 @@ def attribute(reader: StateReader, obj: Any, name: str, value: Any) -> Any:
         return _of_inside(reader, obj, name, value)
     if isinstance(obj, type):
         _of_class(reader, obj, name, value)
-    elif _is_librarys(obj, name):
+    elif _is_librarys(type(obj).__mro__, name):
         value = _of_library(reader, obj, name, value)
     else:
         _of_instance(reader, obj, name, value)
     return reader.adopt(value, obj, name)
 
 
-def _is_librarys(obj: Any, name: str) -> bool:
+def _is_librarys(classes: Iterable[type], name: str) -> bool:
     """Whether a property of a library answers for an attribute, by code that is not observed."""
-    found = static_member(type(obj), name)
+    found = _member(classes, name)
     return isinstance(found, property) and is_library(found.fget) and not of_ours(found.fget)
 
 
@@ -57,22 +63,30 @@ def _of_library(reader: StateReader, obj: Any, name: str, value: Any) -> Any:
     """Take note of what a property of a library gives: it is asked again at each check. The first answer, if it stands.
 
     An object may be made anew for each answer. Another answer, after a change of what it is made of, has no place that
-    can be asked again, so that all of ``obj`` counts as read.
+    can be asked again, so that all of ``obj`` counts as read; and so do functions and objects without attributes.
     """
     own = [*getattr(obj, "__dict__", {}).values()]
     known, held = reader.answers.setdefault((id(obj), name), (value, own))
-    stands = known is value
-    if stands:
+    if known is not value:
+        unchanged = len(own) == len(held) and all(map(operator.is_, own, held))
+        stands = same(known, value) if type(value) in PLAIN else unchanged
+        if not stands:
+            reader.whole(obj)
+        return known if stands else value
+    contents = getattr(value, "__dict__", None)
+    if _is_data(value):
         reader.note(obj, "property", name, value)
-        if type(contents := getattr(reader.adopt(value, obj, name), "__dict__", None)) is dict:
-            reader.note(value, "property", "__dict__", contents)
-    elif type(value) in PLAIN:
-        stands = same(known, value)
+    elif type(contents) is dict and not isinstance(value, MADE_OF_IT):
+        reader.note(obj, "property", name, value)
+        reader.note(reader.adopt(value, obj, name), "property", "__dict__", contents)
     else:
-        stands = len(own) == len(held) and all(map(operator.is_, own, held))
-    if not stands:
         reader.whole(obj)
-    return known if stands else value
+    return value
+
+
+def _is_data(value: Any) -> bool:
+    """Whether a check can compare a value that is made anew, or takes it as an input."""
+    return isinstance(value, (*VALUES, np.ndarray)) or type(value) is tuple
 
 
 def _of_module(reader: StateReader, module: ModuleType, name: str, value: Any) -> Any:
@@ -179,7 +193,7 @@ def reads_unseen(f: Any) -> bool:
 
 def asked_for(reader: StateReader, obj: Any, name: str) -> None:
     """Take note of what ``getattr(obj, name)`` reads, which the user's code is about to call."""
-    if not isinstance(obj, (type, ModuleType, Tracer)) and _is_librarys(obj, name) and reader.sees(obj):
+    if reader.sees(obj) and _is_librarys(type(obj).__mro__, name):
         reader.whole(obj)
     elif not isinstance(obj, (type, ModuleType)) and _runs_code(obj, name):  # once, in that call
         attribute(reader, obj, name, None)
@@ -211,9 +225,7 @@ def lacks(reader: StateReader, obj: Any, name: str) -> None:
 
 def over(reader: StateReader, given: Any, name: str) -> None:
     """Take note of what ``super(cls, obj).name`` reads: an attribute of one of the classes above."""
-    cls, obj = given
-    mro = (obj if isinstance(obj, type) and issubclass(obj, cls) else type(obj)).__mro__
-    for c in mro[mro.index(cls) + 1 :]:
+    for c in above(*given):
         if not is_library(c):
             reader.keep(c)
             reader.note(c, "static", name, vars(c).get(name, MISSING))
@@ -221,6 +233,16 @@ def over(reader: StateReader, given: Any, name: str) -> None:
             return
 
 
+def above(cls: type, obj: Any) -> tuple[type, ...]:
+    """The classes in which ``super(cls, obj)`` looks for names."""
+    mro = (obj if isinstance(obj, type) and issubclass(obj, cls) else type(obj)).__mro__
+    return mro[mro.index(cls) + 1 :]
+
+
 def static_member(cls: type, name: str) -> Any:
     """What a class or one of those above it has under a name, without asking it; ``MISSING`` if nothing."""
-    return next((vars(c)[name] for c in cls.__mro__ if name in vars(c)), MISSING)
+    return _member(cls.__mro__, name)
+
+
+def _member(classes: Iterable[type], name: str) -> Any:
+    return next((vars(c)[name] for c in classes if name in vars(c)), MISSING)

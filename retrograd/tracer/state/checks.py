@@ -118,7 +118,7 @@ class Check:
                 test = f"s[{k}] is {names[id(x)]}"
                 self._parts[test] = Part("again", test, test, self._held("v", True), "which arguments are one object")
             elif not isinstance(x, VALUES):
-                names[id(x)] = f"s[{k}]"
+                names |= _names(x, f"s[{k}]")
         name = "f"
         while not isinstance(function, (FunctionType, MethodType)) and hasattr(function, "__wrapped__"):
             names.setdefault(id(function), name)
@@ -126,7 +126,7 @@ class Check:
         names.setdefault(id(function), name)
         module = getattr(function, "__globals__", None)  # of a method, its function's
         if isinstance(function, MethodType):
-            names[id(function.__self__)] = f"{name}.__self__"
+            names |= _names(function.__self__, f"{name}.__self__")
             module, name = function.__func__.__globals__, f"{name}.__func__"
         if module is not None:
             names[id(module)] = "g"
@@ -217,7 +217,7 @@ class Check:
             return Part("array", found, test, form, words, name)
         if step:
             name, held = self._held("q", None), self._held("v", type(value))
-            self._names[id(value)] = name
+            self._names |= _names(value, name)
             found = f"type({name} := {text})"
             return Part("step", found, f"{found} is {held}", held, words, name)
         if read.kind == "code":  # which lives no longer for it
@@ -283,6 +283,12 @@ class Check:
             if not holds:
                 return part.words
         return "nothing"
+
+
+def _names(x: Any, name: str) -> dict[int, str]:
+    """Names of an object and of what holds its attributes."""
+    own = getattr(x, "__dict__", None)
+    return {id(x): name} | ({id(own): f"{name}.__dict__"} if type(own) is dict else {})
 
 
 def _of_class(read: Read) -> bool:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-from types import FunctionType, ModuleType
+from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
-from ...where import FOREIGN
+from ...where import FOREIGN, OURS
 
 
 def is_library(x: Any) -> bool:
@@ -24,6 +24,12 @@ def is_library(x: Any) -> bool:
         module = sys.modules.get(str(name)) if named else None
         file = getattr(module, "__file__", None) or ""
     return (isinstance(name, str) and name.partition(".")[0] in FOREIGN) or "site-packages" in file
+
+
+def runs_library(frame: FrameType) -> bool:
+    """Whether a frame runs code of Python's, or of an installed package other than NumPy, SciPy and us."""
+    package = str(frame.f_globals.get("__name__")).partition(".")[0]
+    return package not in OURS and (package in FOREIGN or "site-packages" in frame.f_code.co_filename)
 
 
 def of_ours(x: Any) -> bool:

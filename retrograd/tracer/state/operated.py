@@ -18,6 +18,7 @@ from .whole import MANY
 
 NUMBERS = PLAIN | {Tracer}  # of these, operators read nothing
 ALONE = (np.ndarray, np.generic, type, FunctionType, ModuleType, *BUILTIN)  # have no state that operators ask for
+ANSWERED = frozenset({"numpy", "scipy"})  # packages whose objects we answer for, next to a traced value
 INHERITED = frozenset({"collections", "collections.abc"})  # modules of which the user's classes inherit such methods
 
 
@@ -43,8 +44,9 @@ class Operated(OfNumbers):
         if isinstance(a, (str, bytes)):  # a format
             _read_deeply(reader, b)
             return given
+        traced = Tracer in (type(a), type(b))
         for x in given:
-            if isinstance(x, CONTAINERS) or Tracer not in (type(a), type(b)):
+            if isinstance(x, CONTAINERS) or not (traced and type(x).__module__.partition(".")[0] in ANSWERED):
                 elements(reader, x)
         return given
 

@@ -8,6 +8,7 @@ from types import FrameType
 from typing import Any
 
 from .attributes import global_variable, lacks
+from .libraries import runs_library
 from .observer import Observer
 from .operated import elements
 from .reader import StateReader
@@ -34,6 +35,8 @@ class Missed(Observer):
         for frame in frames:
             if OF in frame.f_code.co_varnames:
                 _item(reader, frame)
+            elif runs_library(frame) and frame.f_code.co_argcount:  # a property of a library may have raised it
+                reader.whole(frame.f_locals.get(frame.f_code.co_varnames[0]))
         return given
 
 

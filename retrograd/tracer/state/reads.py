@@ -138,10 +138,14 @@ def members(place: Any) -> list[str]:
 
 def types(x: Any) -> tuple[type, ...]:
     """The types of the elements of a container, then of theirs."""
-    elements = [*x.values()] if type(x) is dict else x
-    found = (*map(type, elements),)
-    inner = () if {list, tuple, dict}.isdisjoint(found) else (e for e in elements if type(e) in (list, tuple, dict))
-    return (*found, *(t for e in inner for t in types(e)))
+    found, todo = list[type](), [x]
+    for inner in todo:
+        elements = [*inner.values()] if type(inner) is dict else inner
+        kinds = [*map(type, elements)]
+        found += kinds
+        if not {list, tuple, dict}.isdisjoint(kinds):
+            todo += [e for e in elements if type(e) in (list, tuple, dict)]
+    return tuple(found)
 
 
 SWAPPED = Swapped()

@@ -32,7 +32,6 @@ from .reads import MISSING, members, types
 # Packages whose objects are taken as they are: loggers, locks, what describes types; and ours.
 OPAQUE = frozenset({"logging", "threading", "_thread", "typing", "abc", "inspect", "warnings", "retrograd", "optree"})
 HIDDEN = random.random.__self__  # type: ignore[attr-defined]  # from which ``random.random()`` and its kind draw
-WRITTEN = frozenset({bool, int, float, complex, str, type(None)})  # what marshal tells from all else
 TOLD = frozenset({bool, int, float, complex, str, type(None)})  # types that marshal tells from all others
 NUMBERS = frozenset(np.dtype(code).type for code in f"?{np.typecodes['AllInteger']}{np.typecodes['AllFloat']}")
 MANY = 64  # elements from which a container of numbers is compared at once
