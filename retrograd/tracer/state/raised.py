@@ -35,8 +35,8 @@ class Missed(Observer):
         for frame in frames:
             if OF in frame.f_code.co_varnames:
                 _item(reader, frame)
-            elif runs_library(frame) and frame.f_code.co_argcount:  # a property of a library may have raised it
-                reader.whole(frame.f_locals.get(frame.f_code.co_varnames[0]))
+            elif runs_library(frame) and frame.f_code.co_argcount:
+                _answerer(reader, frame.f_locals.get(frame.f_code.co_varnames[0]))
         return given
 
 
@@ -61,6 +61,12 @@ def _name(reader: StateReader, frame: FrameType, name: str) -> None:
         reader.unchecked(code)
     elif name not in (*code.co_varnames, *code.co_cellvars):
         global_variable(reader, frame.f_globals, name)
+
+
+def _answerer(reader: StateReader, x: Any) -> None:
+    """Take note of the object of which code of a library answered with the exception, as a property may."""
+    if reader.sees(x):
+        reader.whole(x)
 
 
 def _item(reader: StateReader, frame: FrameType) -> None:
