@@ -441,7 +441,7 @@ def _strict(est: Any, x: Any) -> Any:
 
 
 def _below(library: Any) -> Any:
-    class Below(library["Est"]):  # type: ignore[misc]  # which the test makes
+    class Below(library["Est"]):
         @property
         def half(self) -> Any:
             return 3 * super().half

@@ -161,9 +161,10 @@ def open_disk(directory: str, key: str = "", operands: Sequence[Any] = ()) -> Di
         array = np.asarray(x)
         digest.update(f"{array.dtype.str}{array.shape}".encode())
         digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
-    name = f"retrograd-{digest.hexdigest()}"
-    taken = {disk.folder for disk in OPENED.get() or () if disk.open}
-    folder = next(x for x in (place / f"{name}{mark}" for mark in _marks()) if x not in taken)
+    first = folder = place / f"retrograd-{digest.hexdigest()}"
+    taken, nth = {disk.folder for disk in OPENED.get() or () if disk.open}, count(2)
+    while folder in taken:
+        folder = first.with_name(f"{first.name}-{next(nth)}")
     try:
         lock = _locked(folder)
     except BlockingIOError as fault:
@@ -174,12 +175,6 @@ def open_disk(directory: str, key: str = "", operands: Sequence[Any] = ()) -> Di
     except OSError as fault:
         raise SnapshotError(str(fault), remedy=WRITABLE) from fault
     return Disk(folder, temporary=False, lock=lock)
-
-
-def _marks() -> Iterator[str]:
-    """What is behind the names of the first, second, third folder for the same key and operands."""
-    yield ""
-    yield from map("-{}".format, count(2))
 
 
 def _new_folder(place: Path, prefix: str | None = None) -> Path:

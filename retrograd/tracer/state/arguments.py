@@ -12,7 +12,7 @@ import numpy as np
 
 from ...errors import OptionError
 from ...where import ByCode
-from .libraries import is_library
+from .libraries import is_library, of_ours, package
 
 WRITES = frozenset({"STORE_FAST", "STORE_FAST_STORE_FAST"})  # instructions that read no variable
 
@@ -53,16 +53,12 @@ AS_ARRAYS = {
 def is_foreign_array(cls: type) -> bool:
     """Whether objects of a class of some library hold numbers, as tables and tensors do, and are no arrays of NumPy."""
     ours = (np.ndarray, np.generic)
-    return hasattr(cls, "__array__") and is_library(cls) and not issubclass(cls, ours) and _package(cls) != "retrograd"
+    return hasattr(cls, "__array__") and is_library(cls) and not issubclass(cls, ours) and not of_ours(cls)
 
 
 def is_mutable_array(cls: type) -> bool:
     """The same of those that may change in place, or become another array inside."""
-    return is_foreign_array(cls) and _package(cls) not in ("jax", "jaxlib")
-
-
-def _package(cls: type) -> str:
-    return cls.__module__.partition(".")[0]
+    return is_foreign_array(cls) and package(cls) not in ("jax", "jaxlib")
 
 
 def is_watched(x: Any) -> bool:
@@ -72,8 +68,8 @@ def is_watched(x: Any) -> bool:
     """
     if is_foreign_array(type(x)):
         raise OptionError(
-            f"an argument is of the class {_package(type(x))}.{type(x).__name__}, which is not traced",
-            remedy=f"pass {AS_ARRAYS.get(_package(type(x)), 'np.asarray(x)')}",
+            f"an argument is of the class {package(type(x))}.{type(x).__name__}, which is not traced",
+            remedy=f"pass {AS_ARRAYS.get(package(type(x)), 'np.asarray(x)')}",
         )
     if isinstance(x, (MethodType, partial)):
         return is_watched(x.__func__ if isinstance(x, MethodType) else x.func)

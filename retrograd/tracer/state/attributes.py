@@ -37,25 +37,23 @@ def attribute(reader: StateReader, obj: Any, name: str, value: Any) -> Any:
     if isinstance(obj, super):
         proxy: Any = obj
         over(reader, (proxy.__thisclass__, proxy.__self__), name)
-        if _is_librarys(above(proxy.__thisclass__, proxy.__self__), name):  # which cannot be asked again
-            reader.whole(proxy.__self__)
         return reader.adopt(value, type(proxy.__self__), name)
     if isinstance(obj, ModuleType):
         return _of_module(reader, obj, name, value)
     if not reader.sees(obj):
         return _of_inside(reader, obj, name, value)
+    found = static_member(type(obj), name)
     if isinstance(obj, type):
-        _of_class(reader, obj, name, value)
-    elif _is_librarys(type(obj).__mro__, name):
+        _of_class(reader, obj, name, value, found)
+    elif _is_librarys(found):
         value = _of_library(reader, obj, name, value)
     else:
-        _of_instance(reader, obj, name, value)
+        _of_instance(reader, obj, name, value, found)
     return reader.adopt(value, obj, name)
 
 
-def _is_librarys(classes: Iterable[type], name: str) -> bool:
-    """Whether a property of a library answers for an attribute, by code that is not observed."""
-    found = _member(classes, name)
+def _is_librarys(found: Any) -> bool:
+    """Whether a member of a class is a property of a library, whose code is not observed."""
     return isinstance(found, property) and is_library(found.fget) and not of_ours(found.fget)
 
 
@@ -124,35 +122,27 @@ def _of_inside(reader: StateReader, obj: Any, name: str, value: Any) -> Any:
             kind = "attr" if isinstance(found, FunctionType) else "method"
             reader.note(cls, kind, name, value.__func__)
         elif hasattr(found, "__get__"):
-            defined(reader, cls, name)
+            _defined(reader, cls.__mro__, name)
         else:
             reader.note(cls, "attr", name, found)
             return reader.adopt(value, cls, name)
     return result(reader, value)
 
 
-def defined(reader: StateReader, cls: type, name: str) -> None:
-    """Take note of what a class, or one of those above it, has under a name, which decides itself what it gives."""
-    owner = next(c for c in cls.__mro__ if name in vars(c))
-    if not is_library(owner):
-        reader.keep(owner)
-        reader.note(owner, "static", name, vars(owner)[name])
-
-
-def _of_class(reader: StateReader, cls: type, name: str, value: Any) -> None:
+def _of_class(reader: StateReader, cls: type, name: str, value: Any, found: Any) -> None:
     if name in ("__dict__", "__mro__", "__bases__"):
         return
     if type(value) is MethodType:
         reader.note(cls, "method", name, value.__func__)
-    elif isinstance(found := static_member(type(cls), name), property):
+    elif isinstance(found, property):
         reader.keep(type(cls))
         reader.note(type(cls), "attr", name, found)
     else:
         reader.note(cls, "attr", name, value)
 
 
-def _of_instance(reader: StateReader, obj: Any, name: str, value: Any) -> None:
-    own, found = getattr(obj, "__dict__", None), static_member(type(obj), name)
+def _of_instance(reader: StateReader, obj: Any, name: str, value: Any, found: Any) -> None:
+    own = getattr(obj, "__dict__", None)
     if isinstance(value, BUILTIN) and value.__self__ is obj:
         return  # a method of a container, whose call reads
     entry = isinstance(own, dict) and dict.__contains__(own, name)
@@ -193,7 +183,7 @@ def reads_unseen(f: Any) -> bool:
 
 def asked_for(reader: StateReader, obj: Any, name: str) -> None:
     """Take note of what ``getattr(obj, name)`` reads, which the user's code is about to call."""
-    if reader.sees(obj) and _is_librarys(type(obj).__mro__, name):
+    if reader.sees(obj) and _is_librarys(static_member(type(obj), name)):
         reader.whole(obj)
     elif not isinstance(obj, (type, ModuleType)) and _runs_code(obj, name):  # once, in that call
         attribute(reader, obj, name, None)
@@ -225,24 +215,23 @@ def lacks(reader: StateReader, obj: Any, name: str) -> None:
 
 def over(reader: StateReader, given: Any, name: str) -> None:
     """Take note of what ``super(cls, obj).name`` reads: an attribute of one of the classes above."""
-    for c in above(*given):
+    cls, obj = given
+    mro = (obj if isinstance(obj, type) and issubclass(obj, cls) else type(obj)).__mro__
+    if _is_librarys(_defined(reader, mro[mro.index(cls) + 1 :], name)):  # which cannot be asked again
+        reader.whole(obj)
+
+
+def _defined(reader: StateReader, classes: Iterable[type], name: str) -> Any:
+    """Take note of which class is the first to have a name, and of what it has there; this member."""
+    for c in classes:
         if not is_library(c):
             reader.keep(c)
             reader.note(c, "static", name, vars(c).get(name, MISSING))
         if name in vars(c):
-            return
-
-
-def above(cls: type, obj: Any) -> tuple[type, ...]:
-    """The classes in which ``super(cls, obj)`` looks for names."""
-    mro = (obj if isinstance(obj, type) and issubclass(obj, cls) else type(obj)).__mro__
-    return mro[mro.index(cls) + 1 :]
+            return vars(c)[name]
+    return MISSING
 
 
 def static_member(cls: type, name: str) -> Any:
     """What a class or one of those above it has under a name, without asking it; ``MISSING`` if nothing."""
-    return _member(cls.__mro__, name)
-
-
-def _member(classes: Iterable[type], name: str) -> Any:
-    return next((vars(c)[name] for c in classes if name in vars(c)), MISSING)
+    return next((vars(c)[name] for c in cls.__mro__ if name in vars(c)), MISSING)

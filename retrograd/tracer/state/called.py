@@ -20,7 +20,7 @@ from ..trace import CURRENT
 from .attributes import asked_for, reads_unseen, static_member
 from .caches import Key, asked, question_of
 from .classes import BUILTIN, CONTAINERS, PLAIN
-from .libraries import is_library, of_ours
+from .libraries import is_library, of_ours, package
 from .operated import answers_unseen, elements, truth
 from .reader import StateReader
 from .reads import MISSING
@@ -262,7 +262,7 @@ def _is_followed(f: Any) -> bool:
 
 def _asks(f: Any) -> bool:
     """Whether it stands for a function of NumPy: ``np.sum(matrix)`` asks the object of another library."""
-    return type(f) is StandIn and str(getattr(f.original, "__module__", None)).partition(".")[0] == "numpy"
+    return type(f) is StandIn and package(f.original) == "numpy"
 
 
 def _takes_trees(f: Any) -> bool:

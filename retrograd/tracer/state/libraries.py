@@ -34,4 +34,9 @@ def runs_library(frame: FrameType) -> bool:
 
 def of_ours(x: Any) -> bool:
     """Whether a class, or a function, is defined in this package."""
-    return str(x.__module__).partition(".")[0] == "retrograd"
+    return package(x) == "retrograd"
+
+
+def package(x: Any) -> str:
+    """The name of the package that defines a class or a function."""
+    return str(getattr(x, "__module__", None)).partition(".")[0]

@@ -8,17 +8,17 @@ from typing import Any
 
 import numpy as np
 
+from ...where import OURS
 from ..array import Tracer
 from ..trace import READER
 from .classes import BUILTIN, CONTAINERS, PLAIN
-from .libraries import is_library
+from .libraries import is_library, package
 from .observer import Observer, observer
 from .reader import StateReader
 from .whole import MANY
 
 NUMBERS = PLAIN | {Tracer}  # of these, operators read nothing
 ALONE = (np.ndarray, np.generic, type, FunctionType, ModuleType, *BUILTIN)  # have no state that operators ask for
-ANSWERED = frozenset({"numpy", "scipy"})  # packages whose objects we answer for, next to a traced value
 INHERITED = frozenset({"collections", "collections.abc"})  # modules of which the user's classes inherit such methods
 
 
@@ -44,9 +44,9 @@ class Operated(OfNumbers):
         if isinstance(a, (str, bytes)):  # a format
             _read_deeply(reader, b)
             return given
-        traced = Tracer in (type(a), type(b))
+        traced = Tracer in (type(a), type(b))  # which answers for objects of NumPy and SciPy
         for x in given:
-            if isinstance(x, CONTAINERS) or not (traced and type(x).__module__.partition(".")[0] in ANSWERED):
+            if isinstance(x, CONTAINERS) or not (traced and package(type(x)) in OURS):
                 elements(reader, x)
         return given
 

@@ -26,7 +26,7 @@ from .classes import BUFFERS, BUILTIN, CONTAINERS, PLAIN, SLOTS, VIEWS
 from .code_rewriter import CodeRewriter
 from .finished import Finished
 from .followed import WRAPPERS, Followed
-from .libraries import is_library
+from .libraries import is_library, package
 from .reads import MISSING, members, types
 
 # Packages whose objects are taken as they are: loggers, locks, what describes types; and ours.
@@ -78,7 +78,7 @@ class Whole(Followed):
                 mapping = x.mapping  # type: ignore[attr-defined]  # isinstance with a tuple of views gives object
                 self.adopt(mapping, x)
                 todo.append(mapping)
-            elif isinstance(x, CONTAINERS) and type(x).__module__.partition(".")[0] != "scipy":
+            elif isinstance(x, CONTAINERS) and package(type(x)) != "scipy":
                 todo += self.contents(x)
             elif isinstance(x, (MethodType, *BUILTIN)):
                 todo.append(x.__self__)
@@ -149,15 +149,14 @@ class Whole(Followed):
             elif id(inner) not in found:
                 found[id(inner)] = inner
                 todo += (*inner, *inner.values()) if type(inner) is dict else inner
-        numpy = kinds & NUMBERS
-        if not kinds <= TOLD | numpy:
+        if not kinds <= TOLD | NUMBERS:
             return False
         try:
             data = marshal.dumps(x, 2)  # tells signs apart
         except ValueError:  # too deep
             return False
         self.note(x, "data", None, data)
-        if numpy:  # of which it tells the bytes alone
+        if kinds & NUMBERS:  # of which it tells the bytes alone
             self.note(x, "types", None, types(x))
         self._covered |= found
         return True
@@ -165,7 +164,7 @@ class Whole(Followed):
     def _state(self, x: Any) -> list[Any]:
         """Take note of an object's attributes; their values."""
         t = type(x)
-        if t.__module__.partition(".")[0] in OPAQUE:
+        if package(t) in OPAQUE:
             return []
         found = []
         own = getattr(x, "__dict__", None)
