@@ -51,7 +51,7 @@ html_theme_options = {
     "footer_end": [],
     "secondary_sidebar_items": ["page-toc"],
 }
-html_sidebars: dict[str, list[str]] = {"index": [], "gallery": [], "glossary": []}
+html_sidebars: dict[str, list[str]] = {"index": [], "gallery": [], "glossary": [], "limits": []}
 
 
 def _without_signature(_app: Any, kind: str, *_rest: Any) -> tuple[str, str] | None:
