@@ -18,6 +18,8 @@ MADE = {"b": "PyBool_FromLong", "f": "PyFloat_FromDouble", "i": "PyLong_FromLong
 PYTHONS = {"f": "is_float", "c": "is_complex", "i": "is_int"}  # tests of Python's numbers that are traced
 KINDS = {"f8": "F8", "f4": "F4", "i8": "I8", "b1": "B1", "c16": "C16", "c8": "C8"}
 SUMS = re.compile(r"\brg_(total|add_rows)\w*\(|\bstruct rg_sum")  # comments have neither brackets nor spaces
+FLOAT = re.compile(r"\bfloat\b")
+ROUNDS = '#pragma GCC optimize("no-tree-slp-vectorize") /* with it, GCC 12 makes x of (double)(float)x, for pairs */'
 SHARED = ("threads", "sums", "server")  # what modules share
 ALONE = 50_000  # additions from which other threads of Python's may run meanwhile
 STACK = 2**14  # bytes of workspace up to which it is on the stack
@@ -59,8 +61,10 @@ def extension(bodies: Sequence[Graph], kernels: Sequence[KernelFunction]) -> str
     methods += '{"share", share, 0x80, ""}, ' if parts else ""
     sums = any(SUMS.search(kernel.source) for kernel in kernels)
     shared = [name for name, on in zip(SHARED, (parts, sums, serves), strict=True) if on]
+    floats = any(FLOAT.search(kernel.source) for kernel in kernels)
     return "\n".join(
         [
+            *([ROUNDS] if floats else ()),
             f"#define KERNELS {n}",
             "typedef struct PyObject PyObject;",
             *(f"static PyObject *fallback{k};" for k in range(n)),
