@@ -379,6 +379,23 @@ class RandomComplexKernel(RandomKernel):
         return self._binary()
 
 
+class RoundedKernel(RandomKernel):
+    """The same with casts to narrower numbers and back."""
+
+    narrow = np.dtype(np.float32)
+
+    def _unary(self) -> Symbol:
+        x = super()._unary()
+        near = op("cast", x, aval=Aval(x.shape, self.narrow))
+        return op("cast", near, aval=Aval(x.shape, self.dtype)) if self.integer(0, 2) else x
+
+
+class RoundedComplexKernel(RoundedKernel, RandomComplexKernel):
+    """The same on complex numbers."""
+
+    narrow = np.dtype(np.complex64)
+
+
 def _reached(body: RandomKernel, carry: Symbol) -> Symbol:
     """A next state: the last value of the same type that the body has."""
     found = [v for v in body.values if v.aval == carry.aval]
@@ -442,9 +459,10 @@ def compared(drawn: Iterable[tuple[int, Graph, list[Any]]]) -> int:
 
 
 @pytest.mark.parametrize("part", range(2))
-def test_random_kernels_compute_what_numpy_computes(part: int) -> None:
+@pytest.mark.parametrize("kind", [RandomKernel, RoundedKernel, RoundedComplexKernel])
+def test_random_kernels_compute_what_numpy_computes(kind: type[RandomKernel], part: int) -> None:
     start = (SEED * 1000 + part) * TOGETHER
-    assert as_numpy_computes(range(start, start + TOGETHER)) >= TOGETHER // 2
+    assert as_numpy_computes(range(start, start + TOGETHER), kind) >= TOGETHER // 2
 
 
 @pytest.mark.parametrize("part", [*range(10), *(pytest.param(k, marks=pytest.mark.slow) for k in range(10, 250))])
