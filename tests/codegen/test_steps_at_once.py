@@ -35,7 +35,7 @@ PROGRAMS: dict[str, tuple[Any, tuple[Any, ...]]] = {
     "backwards": (lambda xs: mapped(lambda x: np.exp(x) - x, xs, reverse=True), (XS,)),
     "one operand, twice": (lambda xs: mapped(lambda x: (x, x, x + 1.0), xs), (XS,)),
     "views": (lambda xs: mapped(lambda x: (np.sin(x).T, x[::-1], x[1:, 0]), xs), (XS,)),
-    "constants": (lambda xs: mapped(lambda x: (np.ones(3), 2.0, x * 0.0 + W[0]), xs), (XS,)),
+    "constants": (lambda xs: mapped(lambda x: (np.ones(3), 2.0, x * 0.0 + W[:, 0]), xs), (XS,)),
     "writes": (lambda xs: mapped(written, xs), (XS,)),
     "places": (lambda w, xs: mapped(lambda p: w[p] @ w[p].T, xs), (W, PLACES)),
     "single precision": (lambda xs: mapped(lambda x: np.sqrt(np.abs(x)) @ x.T, xs), (XS.astype(np.float32),)),

@@ -203,9 +203,12 @@ def _number(node: Node, given: Sequence[Any]) -> int | None:
         return None
     numbers = [k for k, x in enumerate(given) if not isinstance(x, Value)]
     value, aval = node.attrs["value"], node.attrs["aval"]
-    if len(numbers) != 1 or isinstance(value, tuple) or aval.dtype.type(given[numbers[0]]) != value:
+    if len(numbers) != 1 or isinstance(value, tuple):
         return None
-    return numbers[0]
+    try:
+        return numbers[0] if aval.dtype.type(given[numbers[0]]) == value else None
+    except OverflowError:  # -1 as an unsigned number, which ``np.where`` takes for the largest
+        return None
 
 
 def _change(node: Node) -> Change:
