@@ -2,14 +2,13 @@
 
 import os
 import zlib
-from collections import Counter
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.seeds import SEED
 
-MOST_CASES = int(os.environ.get("RETROGRAD_CASES", "20"))  # of one test in the normal run
+MOST_CASES = int(os.environ.get("RETROGRAD_CASES", "16"))  # of one test in the normal run
 
 settings.register_profile(
     "quick",
@@ -40,15 +39,17 @@ def _table(item: pytest.Item) -> str:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Of a large table some cases are in the normal run, always the same ones; the others are slow.
 
-    A test marked ``sampled(n)`` keeps one case of n, and any test about ``MOST_CASES`` at most, unless it is ``whole``.
-    Cases that are slow already do not count: their table has chosen the others itself.
+    A test marked ``sampled(n)`` keeps one case of n, and any test ``MOST_CASES`` at most, unless it is ``whole``; a
+    ``costly`` one keeps a quarter of these. Cases that are slow already do not count: their table has chosen the others
+    itself.
     """
-    quick = [item for item in items if item.get_closest_marker("slow") is None]
-    cases = Counter(map(_table, quick))
-    for item in quick:
-        if item.get_closest_marker("whole") is not None:
-            continue
-        mark = item.get_closest_marker("sampled")
-        n = max(mark.args[0] if mark is not None else 1, -(-cases[_table(item)] // MOST_CASES))
-        if zlib.crc32(item.nodeid.encode()) % n:
+    tables: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("slow") is None and item.get_closest_marker("whole") is None:
+            tables.setdefault(_table(item), []).append(item)
+    for cases in tables.values():
+        sampled, costly = (cases[0].get_closest_marker(name) for name in ("sampled", "costly"))
+        wanted = -(-len(cases) // (1 if sampled is None else sampled.args[0]))
+        kept = min(wanted, MOST_CASES if costly is None else -(-MOST_CASES // 4))
+        for item in sorted(cases, key=lambda item: zlib.crc32(item.nodeid.encode()))[kept:]:
             item.add_marker(pytest.mark.slow)

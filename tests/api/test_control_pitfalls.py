@@ -54,6 +54,7 @@ def vector(n: int, seed: int = 0) -> Any:
     return np.random.default_rng(seed).uniform(0.2, 0.8, n)
 
 
+@pytest.mark.costly
 @sizes
 @kinds
 def test_a_carry_that_is_saved_is_not_written_in_place(n: int, kind: str) -> None:

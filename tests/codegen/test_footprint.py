@@ -219,6 +219,7 @@ def test_states_of_small_arrays_and_numbers_count_with_their_objects(name: str) 
     assert found - OBJECTS <= predicted <= 1.08 * found  # a list has room for an eighth more
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("budget", [20_000, 60_000])
 @pytest.mark.parametrize("inside", [False, True], ids=["of the gradient", "of the loop"])
 @pytest.mark.parametrize("name", SIZED)

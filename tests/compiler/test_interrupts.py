@@ -207,6 +207,7 @@ def each_first_call_is_cold() -> Iterator[None]:
     rg.config.cache_size = before
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_an_interrupt_at_one_of_many_lines_leaves_nothing_behind(name: str, tmp_path: Path) -> None:
     rng = random.Random(7)

@@ -152,6 +152,7 @@ def test_ways_that_come_back_are_compiled_when_that_pays(monkeypatch: pytest.Mon
     assert compiled == [1, 2, 32]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("transform", ["jit", "grad", "value_and_grad", "vjp", "jvp", "hessian", "vmap"])
 def test_each_transform_keeps_ways(transform: str, compiled_again: Any) -> None:
     def f(x: Any) -> Any:

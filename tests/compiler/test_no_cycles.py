@@ -103,6 +103,7 @@ FIRST_CALLS: dict[str, Callable[[Any], Any]] = {
 }
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("transform", FIRST_CALLS)
 @pytest.mark.parametrize("f", [plain, loop, scanned, decided])
 def test_a_compilation_leaves_nothing(f: Callable[[Any], Any], transform: str) -> None:

@@ -30,6 +30,7 @@ from tests.export.conftest import ROOT, Written, each_program
 from tests.export.programs import PROGRAMS, TURNED, X, energy
 
 
+@pytest.mark.costly
 @each_program
 def test_a_loaded_function_gives_every_bit_in_another_process(name: str, written: Written) -> None:
     assert written.loaded[name] == written.here[name]

@@ -46,6 +46,7 @@ def _told(found: list[Difference]) -> str:
     )
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("start", range(0, 3000, CHUNK))
 def test_calls_of_numpy(start: int) -> None:
     check(draw_call, range(start, start + CHUNK))

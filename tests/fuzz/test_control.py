@@ -102,6 +102,7 @@ def chained(steps: list[Block], ops: Any, p: Any, s: Any) -> Any:
     return s
 
 
+@pytest.mark.costly
 @pytest.mark.sampled(3)
 @pytest.mark.filterwarnings("ignore::retrograd.errors.IndependentOutputWarning")
 @pytest.mark.parametrize("seed", [*range(30), *(pytest.param(k, marks=pytest.mark.slow) for k in range(30, 300))])

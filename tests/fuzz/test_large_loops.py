@@ -64,6 +64,7 @@ def block(rng: np.random.Generator, depth: int) -> Block:
     ][kind - 5]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("size", SIZES)
 @pytest.mark.parametrize("seed", [*range(8), *(pytest.param(k, marks=pytest.mark.slow) for k in range(8, 60))])
 def test_large_arrays_in_random_loops(seed: int, size: int) -> None:

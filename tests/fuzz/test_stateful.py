@@ -132,6 +132,7 @@ def check(seeds: range) -> None:
     assert tally["unstable"] <= 0.2 * tally["calls"], dict(tally)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("start", range(0, 300, CHUNK))
 def test_programs_with_state_follow_it(start: int) -> None:
     check(range(start, start + CHUNK))

@@ -60,6 +60,7 @@ PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
 ]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(("function", "args"), PROGRAMS)
 def test_a_function_has_the_bits_of_its_nests(function: Any, args: Any) -> None:
     found = []

@@ -87,6 +87,7 @@ def test_programs_agree_with_numpy(name: str, n: int, dtype: str) -> None:
         np.testing.assert_allclose(a, b, rtol=eps, atol=eps * float(np.max(np.abs(b), initial=0.0)))
 
 
+@pytest.mark.costly
 @needs_compiler
 @pytest.mark.parametrize("name", cases(500))
 def test_threads_and_budgets_change_no_bit(name: str) -> None:

@@ -248,6 +248,7 @@ def check(seeds: range) -> int:
     return formulas
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("start", range(0, 40, 10))
 def test_random_programs(start: int) -> None:
     assert check(range(start, start + 10)) > 20

@@ -196,6 +196,7 @@ def checked_gradient(program: Reader, plain: Reader, x: Any) -> None:
         assert [np.asarray(a).tobytes() for a in found] == [np.asarray(a).tobytes() for a in (value, slope)]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("period", [1, 5])
 @pytest.mark.parametrize(("reader", "shape"), RINGS)
 def test_what_a_ring_held_is_read_after_it_is_overwritten(reader: Reader, shape: tuple[int, ...], period: int) -> None:
@@ -203,6 +204,7 @@ def test_what_a_ring_held_is_read_after_it_is_overwritten(reader: Reader, shape:
     checked_gradient(ring(reader, shape, period, False), ring(reader, shape, period, True), x)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("steps", [8, 16, 17, 130])
 @pytest.mark.parametrize("shape", ROWS)
 def test_rings_of_pythons_loops_with_a_gradient_at_each_length(shape: tuple[int, ...], steps: int) -> None:
@@ -215,6 +217,7 @@ def test_rings_of_pythons_loops_with_a_gradient_at_each_length(shape: tuple[int,
     checked_gradient(program, program, 1.0 + 0.1 * np.arange(np.prod(shape, dtype=int)).reshape(shape))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("size", [8, 16, 17, 100])
 def test_an_element_with_a_new_axis_is_read_before_it_is_overwritten(size: int) -> None:
     def step(k: Any, y: Any) -> Any:

@@ -47,6 +47,7 @@ ARRAYS = [decay, branch, among, steps, nested]
 POINTS = [X, -X, X[:3], X[:1] * 5, 5 * X]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("function", ARRAYS)
 def test_values_and_derivatives(function: Any) -> None:
     for point in POINTS:

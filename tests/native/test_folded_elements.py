@@ -50,6 +50,7 @@ def loops(graph: Any) -> int:
     return sum(node.prim.name == "scan" for node in graph.nodes)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("program", [gauss_seidel, relaxed, along_columns, at_known_places])
 @pytest.mark.parametrize("n", [EDGE, EDGE + 1, pytest.param(EDGE + 8, marks=pytest.mark.slow)])
 def test_values_and_gradients(program: Callable[..., Any], n: int) -> None:

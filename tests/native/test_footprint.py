@@ -93,6 +93,7 @@ MANY_OBJECTS = (  # thousands of views and small arrays of NumPy's, whose object
 )
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", GRADIENTS)
 def test_what_is_predicted_is_measured(name: str) -> None:
     f, args = GRADIENTS[name]
@@ -111,6 +112,7 @@ def test_programs_of_the_benchmark(name: str) -> None:
         said_is_taken(rg.value_and_grad(f, row.argnums), *row.inputs())
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("kind", ["", "regions"])
 @pytest.mark.parametrize("seed", [0, 1, *(pytest.param(k, marks=pytest.mark.slow) for k in range(2, 60))])
 @pytest.mark.filterwarnings("ignore")
@@ -132,6 +134,7 @@ def region(x: Any) -> Any:
     return x
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("n", [700, 7001, 70_001])
 @pytest.mark.parametrize("kept", [0, 1, 2])
 def test_regions(kept: int, n: int) -> None:

@@ -173,6 +173,7 @@ def test_the_comparison_finds_what_may_not_lie_in_an_operand(monkeypatch: pytest
         keep_their_bits(RandomSiblings, 10**9, 60)
 
 
+@pytest.mark.costly
 @pytest.mark.usefixtures("certain")
 @pytest.mark.parametrize("part", [*range(4), *(pytest.param(k, marks=pytest.mark.slow) for k in range(4, 100))])
 @pytest.mark.parametrize("kind", [RandomKernel, RandomComplexKernel, RandomSiblings])

@@ -77,6 +77,7 @@ def in_parts(compiled: Any, *args: Any) -> bool:
     return re.search(r"kernel\d+_part\d", compiled.source(*args, language="c")) is not None
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(("program", "inputs"), PROGRAMS, ids=lambda f: getattr(f, "__name__", ""))
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 def test_bits_do_not_depend_on_lanes_or_threads(

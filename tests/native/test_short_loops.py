@@ -50,6 +50,7 @@ PROGRAMS: list[tuple[Callable[..., Any], tuple[Any, ...]]] = [
 ]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(("function", "args"), PROGRAMS, ids=lambda x: getattr(x, "__name__", ""))
 def test_a_short_loop_has_the_values_of_its_steps(function, args):
     folded = rg.value_and_grad(function, argnums=(0, 1), backend="native")

@@ -76,6 +76,7 @@ def test_one_axis(dtype: Any) -> None:
     assert "rg_take_part" in total.source(xs, language="c")
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize(("shape", "axis"), SHAPES)
 def test_axes(shape: tuple[int, ...], axis: Any) -> None:
     """Alone, with the axes kept, and in the nest of others that work row by row."""
@@ -245,6 +246,7 @@ def test_threads_do_not_change_bits(shape: tuple[int, ...]) -> None:
         assert same(a, b)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("shape", [(8,), (129,), (7, 30), (1500,), (6, 5, 4)])
 def test_a_batch_has_the_bits_of_single_calls(shape: tuple[int, ...]) -> None:
     """Values, gradients and tangents, with decisions and loops inside."""

@@ -143,6 +143,7 @@ def samples(name: str, dtype: str, n: int) -> np.ndarray:
     return np.ascontiguousarray(x[x > -1] if name == "log1p" else x, dtype)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("dtype", ["f8", "f4"])
 @pytest.mark.parametrize("name", NAMES)
 def test_functions_are_within_two_units(name: str, dtype: str, checks: ctypes.CDLL) -> None:

@@ -128,6 +128,7 @@ def each(function: Function, count: int = 1) -> Function:
     return lambda *args: [function(*args[k : k + count]) for k in range(0, len(args), count)]
 
 
+@pytest.mark.costly
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", UNARY)
 def test_function_of_one_argument(name):

@@ -26,6 +26,7 @@ def point(name: str) -> Any:
     return STACK if name.startswith(("rfft", "ihfft")) else STACK + 1j * STACK[::-1]
 
 
+@pytest.mark.costly
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("name", ONE)

@@ -357,6 +357,7 @@ WRITING: dict[str, Any] = {
 }
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("dtype", ["d", "f", "D"])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_that_take_elements(name: str, dtype: str) -> None:

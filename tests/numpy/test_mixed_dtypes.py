@@ -52,6 +52,7 @@ FUNCTIONS: dict[str, Any] = {
 SMOOTH = ("add", "hypot", "where", "matmul", "kron", "solve", "cov", "convolve", "polyval", "trapezoid", "average")
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_results_are_those_of_numpy(name: str) -> None:
     function, compiled = FUNCTIONS[name], rg.jit(FUNCTIONS[name])

@@ -76,6 +76,7 @@ ROOTS: dict[str, Callable[[float], Any]] = {
 }
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("backend", ["numpy", "native"])
 @pytest.mark.parametrize("f", ROOTS.values(), ids=ROOTS)
 def test_powers_of_pythons_floats_become_complex_at_later_calls(f: Callable[[float], Any], backend: str) -> None:

@@ -135,6 +135,7 @@ def test_derivatives(name: str) -> None:
         assert_differentiable(ALL[name], distinct((3, 4), "D"))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("method", METHODS)
 def test_methods_of_quantiles(method: str) -> None:
     for n in (4, 5, 8):

@@ -73,6 +73,7 @@ def test_what_is_reduced_is_a_new_array_also_of_one_entry(name, axis):
         np.testing.assert_array_equal(rg.grad(lambda x: np.sum(np.square(program(x))))(x), 2 * x)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", SMOOTH)
 def test_methods_have_derivatives(name):
     ufunc = BINARY[name]

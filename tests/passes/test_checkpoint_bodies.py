@@ -102,6 +102,7 @@ def bits(tree: Any) -> list[bytes]:
     return [np.asarray(tree).tobytes()]
 
 
+@pytest.mark.costly
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("size", [3, 2100, 9000])  # on both sides of the sizes from which storage is used again
 @pytest.mark.parametrize("body", BODIES, ids=lambda f: f.__name__)

@@ -296,6 +296,7 @@ def test_kernels_are_one_loop_in_c_and_written_out_in_numpy(program, matrix):
     np.testing.assert_allclose(rg.grad(program, backend="native")(a), rg.grad(program)(a), rtol=1e-12)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("n", [2, 8, 9, 10, 16])
 @pytest.mark.parametrize("program", PROGRAMS_OF_TWO_KINDS, ids=lambda f: f.__name__)
 def test_programs_of_two_kinds_compute_what_numpy_computes_at_all_sizes(program, n):

@@ -279,6 +279,7 @@ def test_short_loops_of_formulas_stay_unrolled(monkeypatch, limit, scans):
     assert loops(again(lu), arguments(33, "d")) == scans
 
 
+@pytest.mark.costly
 @needs_compiler
 @pytest.mark.parametrize(("program", "n", "dtype"), [*product(PROGRAMS, (1, 8, 9, 10, 33), "df")])
 def test_the_native_target_computes_the_same(program, n, dtype):

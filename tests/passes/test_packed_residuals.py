@@ -40,6 +40,7 @@ def orthogonal(part: Part) -> Callable[[Any], Any]:
     return f
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("name", PARTS)
 def test_no_budget_changes_a_bit(name: str) -> None:
     f = orthogonal(PARTS[name])

@@ -792,6 +792,7 @@ def transformed(x, b):
     return x * b
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("n", [511, 512, 513, 700])  # from 513 elements on, a vector has more than 4 KiB
 def test_steps_that_follow_each_other_write_into_vectors_of_any_size(n):
     x, b = np.cos(np.arange(float(n))), np.sin(np.arange(float(n)))

@@ -116,6 +116,7 @@ def test_values_have_the_same_bits(program: Callable[..., Any], dtype: str) -> N
             np.testing.assert_allclose(a, b, rtol=1e-6 if dtype == "f4" else 1e-13)
 
 
+@pytest.mark.costly
 @needs_compiler
 def test_derivatives(program: Callable[..., Any]) -> None:
     args = inputs()

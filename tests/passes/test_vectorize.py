@@ -116,6 +116,7 @@ def test_gradients_have_the_bits_of_the_unrolled_adjoint(name, large):
         assert ("module_arrays" in kinds(found)) == large
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("loss", [np.sqrt, np.log, np.abs, lambda x: 1.0 / x, lambda x: x**1.5])
 def test_results_without_a_cotangent_leave_no_nan_at_singular_points(loss):
     def picked(x):
@@ -197,6 +198,7 @@ def test_arguments_in_any_order_of_axes(order):
     np.testing.assert_array_equal(rg.jit(lu)(apart), lu(apart))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("order", ["C", "F"])
 @pytest.mark.parametrize("given", [False, True])
 def test_matrices_that_are_read_from_a_vector(order, given):

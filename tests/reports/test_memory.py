@@ -86,6 +86,7 @@ PLANS = [
 ]
 
 
+@pytest.mark.costly
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("plan", PLANS, ids=str)
 @pytest.mark.parametrize("program", [heat, recurrent, nested], ids=lambda p: p.__name__)
@@ -113,6 +114,7 @@ def test_states_that_share_arrays_with_their_neighbours_are_counted_right() -> N
     assert predicted(f, u) == pytest.approx(measured(f, u), rel=0.02)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("budget", ["7 MB", "9 MB", "10 MB", "15.4 MB", "16.7 MB", "20 MB", "33 MB", "100 MB"])
 def test_a_call_stays_within_its_budget(budget: str) -> None:
     f, limit = heat(budget), bytes_of(budget)

@@ -49,6 +49,7 @@ def test_single_precision_is_treated_as_scipy_treats_it(case: Case):
         np.testing.assert_allclose(x, y, rtol=2e-4, atol=2e-5)
 
 
+@pytest.mark.costly
 @pytest.mark.sampled(4)
 @each_call
 def test_derivatives_hold_to_second_order(case: Case):

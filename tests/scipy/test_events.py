@@ -99,6 +99,7 @@ def test_several_events_and_the_end_that_one_sets_have_derivatives_to_second_ord
     rg.check_grads(found, (1.0, 3.0), order=2)
 
 
+@pytest.mark.costly
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("method", ["RK45", "Radau", "BDF", "LSODA"])
 def test_each_method_gives_scipys_events_and_their_derivatives(method):

@@ -48,6 +48,7 @@ def test_nan_spreads_as_far_as_in_scipy():
         np.testing.assert_array_equal(np.isnan(state), np.isnan(left))
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("complex_ones", ["b", "a", "x", "z", "bax"])
 def test_complex_signals_and_coefficients(complex_ones):
     args = {"b": B, "a": A, "x": X, "z": np.array([0.3, -0.2, 0.5])}

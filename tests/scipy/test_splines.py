@@ -24,6 +24,7 @@ CALLS = {
 }
 
 
+@pytest.mark.costly
 @pytest.mark.filterwarnings("ignore::retrograd.errors.UnwatchedWarning")
 @pytest.mark.parametrize("name", CALLS)
 def test_methods_of_a_spline_through_traced_values(name):

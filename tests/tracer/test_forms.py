@@ -59,6 +59,7 @@ def check_derivatives(program, rel=1e-6):
 FORMS = {**CREATION, **{f"write: {name}": program for name, program in WRITES.items()}}
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("program", FORMS.values(), ids=FORMS.keys())
 def test_a_form_gives_what_numpy_gives(program):
     compiled = rg.jit(program)

@@ -159,6 +159,7 @@ def test_every_int_gives_numpys_bits(f: Callable[..., Array], x: Array, order: l
         assert outcome(compiled, x, np.int64(i)) == outcome(f, x, np.int64(i)), i
 
 
+@pytest.mark.costly
 @pytest.mark.sampled(11)
 @every_case
 def test_gradients_are_those_for_known_ints(f: Callable[..., Array], x: Array, order: list[int]) -> None:

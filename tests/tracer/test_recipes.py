@@ -110,6 +110,7 @@ def followed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return count
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("operate", BINARY, ids=lambda f: f.__name__)
 def test_operations_of_two_traced_values(operate, monkeypatch, followed):
     for a, b in product(TRACED, TRACED):
@@ -123,6 +124,7 @@ def test_operations_of_two_traced_values(operate, monkeypatch, followed):
     assert followed[0] or operate in (operator.matmul, operator.getitem)
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("operate", BINARY, ids=lambda f: f.__name__)
 def test_operations_with_numbers(operate, monkeypatch, followed):
     for a in TRACED:

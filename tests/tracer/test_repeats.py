@@ -306,6 +306,7 @@ ON_THE_WAY = [
 ]
 
 
+@pytest.mark.costly
 @pytest.mark.parametrize("f", ON_THE_WAY, ids=lambda f: f.__name__)
 def test_what_happens_on_the_way(f: Callable[..., Any], early: dict[str, int], monkeypatch: pytest.MonkeyPatch) -> None:
     expected = f(X, A)
