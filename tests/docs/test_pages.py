@@ -16,6 +16,7 @@ PAGES = sorted(str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md"))
 TOCTREE = re.compile(r"^```\{toctree\}\n(?::[^\n]*\n)*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("page", [page for page in PAGES if ">>>" in (DOCS / page).read_text(encoding="utf-8")])
 def test_what_a_page_shows_is_so(page: str) -> None:
     assert failures((DOCS / page).read_text(encoding="utf-8"), page) == 0
