@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.whole  # a case takes milliseconds
+
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(path for place in ("*.md", "docs/**/*.md", "bench/*.md") for path in ROOT.glob(place))
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]*))?\)")

@@ -10,6 +10,8 @@ import pytest
 
 import retrograd as rg
 
+pytestmark = pytest.mark.whole  # a case takes milliseconds
+
 ROOT = Path(__file__).parents[2]
 PLACES = ("README.md", "docs/**/*.md", "bench/**/*.md", "bench/**/*.py", "examples/**/*.py", "retrograd/**/*.md")
 FILES = sorted(path for place in (*PLACES, "retrograd/**/*.py") for path in ROOT.glob(place))

@@ -12,6 +12,8 @@ import pytest
 import retrograd as rg
 from tests.support.docstrings import exceptions, faults, members, method_faults, public
 
+pytestmark = pytest.mark.whole  # a case takes milliseconds
+
 PAGES = sorted((Path(__file__).parents[2] / "docs" / "reference").glob("*.md"))
 MEMBERS = re.compile(
     r"^ *\.\. autoclass:: retrograd\.([\w.]+)(?:\(\))?\n(?:   :(?!members)\S+:.*\n)*   :members: (.*)$", re.MULTILINE

@@ -23,6 +23,8 @@ from tests.errors import control_uses, matrix_uses
 from tests.errors.bad_uses import BAD_USES, BadUse, square_sum
 from tests.errors.foreign_uses import HANDED_OVER, library
 
+pytestmark = pytest.mark.whole  # a case takes milliseconds
+
 assert control_uses.__doc__  # importing these registers their uses
 assert matrix_uses.__doc__
 every_bad_use = pytest.mark.parametrize("use", BAD_USES.values(), ids=BAD_USES.keys())

@@ -10,6 +10,8 @@ from retrograd.cli import main
 from retrograd.distributed import faults
 from retrograd.reports.explain import codes, explanations
 
+pytestmark = pytest.mark.whole  # a case takes milliseconds
+
 FAULTS = [x for x in vars(faults).values() if isinstance(x, type) and issubclass(x, faults.DistributedError)]
 FAMILIES = {"RG0000", "RG0100", "RG0200"}  # what is raised is one of theirs
 each_code = pytest.mark.parametrize("code", sorted(codes()))

@@ -15,6 +15,8 @@ from retrograd import errors
 from retrograd.ir.primitive import REGISTRY
 from tests.errors.bad_uses import BAD_USES
 
+pytestmark = pytest.mark.whole  # a case takes milliseconds
+
 CLASSES = {
     name: member
     for name, member in vars(errors).items()

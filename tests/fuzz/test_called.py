@@ -20,6 +20,8 @@ import scipy.stats
 import retrograd as rg
 from tests.fuzz.calling import difference, outcome
 
+pytestmark = pytest.mark.whole  # a case takes milliseconds
+
 X = np.array([0.3, -0.7, 1.1, 0.2])
 ROW = np.array([[0.5, -1.5, -0.25]])
 N = np.array([3, -4, 100, 7])

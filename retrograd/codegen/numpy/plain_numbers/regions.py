@@ -26,7 +26,8 @@ from .number_texts import text_of
 from .small_arrays import LARGEST, is_small, loops_apart, taken_apart
 
 FEWEST = 3  # functions of NumPy's, or
-SHORT = 12  # operations, from which a function is better off with Python's numbers
+SHORT = 12  # operations on numbers, from which a function is better off with Python's numbers
+ON_ARRAYS = 2  # operations on numbers that one on small arrays counts as; it takes as long as twelve, but is one line
 DEEPEST = 12  # loops and choices in each other
 ENDS = frozenset({assemble, elements})
 PASSED_ON = frozenset({guard, turn, step_numbers, stack_length, absent})
@@ -86,7 +87,7 @@ def _worthwhile(graph: Graph) -> bool:
     operations = functions = 0
     for node in graph.nodes:
         if node.inputs and any(v.aval.kind != "python" for v in node.outputs):
-            operations += 1
+            operations += ON_ARRAYS if any(v.aval.shape for v in node.outputs) else 1
             functions += bool(node.prim.numpy.ufunc) and not node.prim.numpy.op
             if functions >= FEWEST or operations >= SHORT or loop_of(node) is not None:
                 return True

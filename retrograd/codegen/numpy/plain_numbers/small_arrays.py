@@ -32,7 +32,8 @@ from .number_texts import rounds_alike, text_of
 
 LARGEST = 12  # elements of an array that is taken apart
 MOST = 400  # operations on numbers that take the place of operations on arrays
-NUMBERS_PER_CALL = 12  # operations on numbers that take as long as one of NumPy's
+NUMBERS_PER_CALL = 12  # operations on numbers that take as long as one of NumPy's on an array
+NUMBERS_PER_FUNCTION = 6  # ... and as one of NumPy's on a number
 LANES = 8  # partial sums of NumPy's sums
 MOVES = frozenset(
     {
@@ -77,8 +78,14 @@ def _quicker(graph: Graph, made: _IntoNumbers) -> Graph | None:
         return None
     before, after = ([node for node in walk(g) if node.inputs] for g in (graph, apart))
     ends = sum(node.prim in (elements, assemble) for node in after)
-    quicker = len(after) - ends <= NUMBERS_PER_CALL * (len(before) - ends)
+    calls = sum(2 if node.prim.name in REDUCTIONS else 1 for node in before)  # of NumPy's; a reduction takes as two
+    quicker = sum(map(_operations, after)) - ends <= NUMBERS_PER_CALL * (calls - ends)
     return apart if quicker and len(after) <= MOST else None
+
+
+def _operations(node: Node) -> int:
+    """How many operations on numbers take as long as this one."""
+    return NUMBERS_PER_FUNCTION if len(node.outputs) == 1 and "np." in text_of(node) else 1
 
 
 def _is_loop(node: Node) -> bool:
