@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import threading
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -94,6 +95,61 @@ def test_threads_see_the_state_that_all_have_agreed_on(hold: str) -> None:
         t.join(4 * WAIT)
     assert not wrong
     assert not any(t.is_alive() for t in threads)
+
+
+MODEL = """
+class Model:
+    gain = property(lambda self: K)
+    def __mul__(self, other): return K * other
+    def __call__(self): return K
+    def method(self): return K
+def helper(k=None): return K
+"""
+SHARED = {  # what two functions share, and how they use it
+    "function": ("helper", "s()"),
+    "partial": ("functools.partial(helper, k=1.0)", "s()"),
+    "method": ("Model().method", "s()"),
+    "property": ("Model()", "s.gain"),
+    "operator": ("Model()", "(s * 1.0)"),
+    "object that is called": ("Model()", "s()"),
+    "class": ("Model", "s().gain"),
+}
+
+
+@pytest.mark.parametrize("build", BUILDS)
+@pytest.mark.parametrize("share", SHARED)
+def test_code_that_two_threads_record_is_seen_by_both(share: str, build: str) -> None:
+    """The second one meets it while the first one records, and runs it when that has ended."""
+    made, use = SHARED[share]
+    inside, met, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def pause(at: threading.Event, until: threading.Event) -> None:
+        at.set()
+        assert until.wait(WAIT)
+
+    p = program(
+        f"{MODEL}shared = {made}\n"
+        f"def one(x):\n    s = shared\n    y = np.sum({use} * x**2)\n    pause(inside, met)\n    return y\n"
+        f"def two(x):\n    s = shared\n    pause(met, ended)\n    return np.sum({use} * x**2)\n",
+        pause=pause,
+        inside=inside,
+        met=met,
+        ended=ended,
+        functools=functools,
+    )
+    f, g = BUILDS[build](p["one"]), BUILDS[build](p["two"])
+    thread = threading.Thread(target=f, args=(POINTS[0],))
+    thread.start()
+    assert inside.wait(WAIT)
+    second = threading.Thread(target=g, args=(POINTS[0],))
+    second.start()
+    thread.join(WAIT)
+    ended.set()
+    second.join(WAIT)
+    p["K"] = 5.0
+    for x in POINTS:
+        np.testing.assert_allclose(f(x), wanted(build, 5.0, x))
+        np.testing.assert_allclose(g(x), wanted(build, 5.0, x))
 
 
 def test_another_thread_calls_a_recorded_helper_plainly() -> None:

@@ -74,7 +74,7 @@ class Followed(ABC):
         t = type(x)
         if id(x) in self._met or (t.__module__ == "builtins" and not issubclass(t, RUNNING)):
             return
-        if t is FunctionType and self._rewritten.is_observed(x.__code__):
+        if t is FunctionType and self._rewritten.is_observed(code := x.__code__) and SWAPPED.keeps(x, code):
             return
         if t is not MethodType and (is_library(t) or t is FunctionType):
             self._met[id(x)] = x  # objects of the user's are not kept alive

@@ -125,6 +125,11 @@ class Swapped:
                     f.__code__ = self.own_code(f)
                     self._known.pop(id(f), None)
 
+    def keeps(self, f: FunctionType, code: CodeType) -> bool:
+        """Whether a function keeps the observed code that it has: no other recording may take it back."""
+        with self._lock:
+            return id(f) not in self._known and f.__code__ is code
+
     def own_code(self, f: FunctionType) -> CodeType:
         """The code that the user wrote."""
         known, code = self._known.get(id(f)), f.__code__
