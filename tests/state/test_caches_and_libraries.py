@@ -354,6 +354,47 @@ def test_what_a_function_writes_itself_settles_at_the_first(name: str) -> None:
     assert slope.cache_info().misses == 1
 
 
+HISTORIES = {  # each step sets a global, or clears the cache
+    "one number after the other": ("n = 2", "n = 1", "n = 3", "n = 2"),
+    "what is remembered stays": ("n = 2", "k = 5.0", "n = 1", "n = 2"),
+    "another function, too": ("n = 2; m = 2", "k = 5.0", "m = 1", "n = 1"),
+    "cleared": ("n = 2", "g.cache_clear()", "k = 5.0; g.cache_clear()", "n = 1"),
+}
+
+
+@pytest.mark.parametrize("transform", [rg.jit, rg.grad, rg.value_and_grad])
+@pytest.mark.parametrize("size", [1, 2, None])
+@pytest.mark.parametrize("name", HISTORIES)
+def test_a_function_with_a_cache_runs_when_it_does_in_plain_python(name: str, size: int | None, transform: Any) -> None:
+    """Nothing is asked that the program would not ask now, which may drop what is remembered."""
+
+    def world() -> dict[str, Any]:
+        text = f"""
+ran = []
+k, n, m = 2.0, 1, 1
+@functools.lru_cache(maxsize={size})
+def g(n):
+    ran.append(n)
+    return k * n
+def f(x):
+    return (g(n) + 0.5 * m) * x
+"""
+        names: dict[str, Any] = {"functools": functools, "__name__": "program"}
+        exec(text, names)
+        return names
+
+    plain, watched = world(), world()
+    compiled = transform(watched["f"])
+    expected = transform(lambda x, k: k * x)  # linear
+    for step in ("pass", *HISTORIES[name]):
+        for names in (plain, watched):
+            exec(step, names)
+        for _ in range(2):
+            assert compiled(3.0) == expected(3.0, plain["f"](1.0))
+            assert watched["ran"] == plain["ran"]
+            compiled.explain_retrace(3.0)
+
+
 def test_code_that_another_thread_gives_a_function_stays() -> None:
     first, then = threading.Event(), threading.Event()
 

@@ -259,30 +259,35 @@ class Check:
 
     def _slow(self, function: Any, statics: Sequence[Any]) -> Captures | None:
         """Compare values that are no longer the same objects; equal ones are compared with from now on."""
-        try:
-            *found, captures = self._scope["values"](function, statics)
-        except Exception:  # noqa: BLE001 - what is read may raise anything
+        differs, found = self._compared(function, statics)
+        if differs is not None:
             return None
-        for part, now in zip(self._parts.values(), found, strict=True):
-            if part.kind == "never" or not part.holds(now, self._scope[part.expected]):
-                return None
-        for part, now in zip(self._parts.values(), found, strict=True):
+        for part, now in zip(self._parts.values(), found, strict=False):  # then follow the captures
             if part.kind == "value" and type(now) is not StandIn:  # which other threads see while one traces
                 self._scope[part.expected] = now
-        given: Captures = captures
+        given: Captures = found[-1]
         return given
 
     def changed(self, function: Any, statics: Sequence[Any]) -> str:
         """What differs now, in words: the first of the reads that do."""
-        values = self._scope["values"](function, statics)
+        differs, _ = self._compared(function, statics)
+        return "nothing" if differs is None else differs.words
+
+    def _compared(self, function: Any, statics: Sequence[Any]) -> tuple[Part | None, list[Any]]:
+        """The first part that differs, if any, and the values read until then; if none does, also the captures.
+
+        What comes later is not read: it may run the user's code, of which plain Python would ask something else now.
+        """
+        values, found = self._scope["values"](function, statics), []
         for part in self._parts.values():
             try:
-                holds = part.kind != "never" and part.holds(next(values), self._scope[part.expected])
+                found.append(next(values))
+                holds = part.kind != "never" and part.holds(found[-1], self._scope[part.expected])
             except Exception:  # noqa: BLE001 - what is read may raise anything
                 holds = False
             if not holds:
-                return part.words
-        return "nothing"
+                return part, found
+        return None, [*found, *values]
 
 
 def _names(x: Any, name: str) -> dict[int, str]:
