@@ -6,13 +6,13 @@ import dis
 import sys
 import warnings
 import weakref
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from types import CodeType, FrameType
 from typing import Generic, NamedTuple, TypeVar
 
 OURS = ("retrograd", "numpy", "scipy")
-FOREIGN = frozenset((*OURS, "dask", "distributed", "jax", "torch")) | sys.stdlib_module_names - {"__main__"}
+STANDARD = dis.__file__.rpartition("dis.")[0]  # the folder of Python's own modules
 SHOWN = ("LOAD_CONST", "SWAP", "BINARY_SUBSCR" if sys.version_info < (3, 14) else "BINARY_OP")  # to an observer
 T = TypeVar("T")
 CELLS: list[Callable[[Where], str | None]] = []  # what else names a line, such as the cell of a notebook
@@ -42,16 +42,21 @@ def _harmless(name: str) -> str:
     return "".join(c if c.isprintable() and c not in "#{}" else "?" for c in name)
 
 
-class _Members(dict[str, bool]):
-    """Tells whether a module's package is one of a set; the name of each module is split only once."""
+class Packages(dict[str, bool]):
+    """Tells whether the module of a name is of one of some packages; a name is looked into only once.
 
-    def __init__(self, packages: Collection[str]) -> None:
+    A file of the user's that comes first on Python's path, as ``profile.py`` beside the program may, is of none.
+    """
+
+    def __init__(self, packages: frozenset[str]) -> None:
         super().__init__()
         self.packages = packages
 
     def __missing__(self, name: str) -> bool:
-        self[name] = name.partition(".")[0] in self.packages
-        return self[name]
+        package = name.partition(".")[0]
+        module = sys.modules.get(name) or sys.modules.get(package)  # it may be imported later
+        found = package in self.packages and (package in OURS or not _is_users(module))
+        return self.setdefault(name, found) if module or not found else True
 
 
 class ByCode(Generic[T]):
@@ -80,7 +85,8 @@ class _Sites(dict[int, Site]):
         self.stores = _stores(code)
 
 
-_ours, _foreign = _Members(OURS), _Members(FOREIGN)
+_ours = Packages(frozenset(OURS))
+FOREIGN = Packages(sys.stdlib_module_names - {"__main__"} | {*OURS, "dask", "distributed", "jax", "torch"})
 
 
 def is_ours(frame: FrameType) -> bool:
@@ -90,12 +96,12 @@ def is_ours(frame: FrameType) -> bool:
 
 def is_foreign(frame: FrameType) -> bool:
     """Whether a frame runs code that is not the user's: ours, a library's that calls it, the standard library's."""
-    return _foreign[frame.f_globals.get("__name__", "")]
+    return FOREIGN[frame.f_globals.get("__name__", "")]
 
 
 def user_frame(frame: FrameType | None) -> FrameType | None:
     """The nearest frame that is neither ours, NumPy's nor the standard library's."""
-    while frame is not None and _foreign[frame.f_globals.get("__name__", "")]:
+    while frame is not None and FOREIGN[frame.f_globals.get("__name__", "")]:
         frame = frame.f_back
     return frame
 
@@ -105,7 +111,7 @@ def user_site(depth: int = 1) -> tuple[Where, str | None] | tuple[None, None]:
     frame: FrameType | None = sys._getframe(depth)
     known = None  # the sites of the user's code, if it was met before
     while frame is not None and (known := _sites.made.get(id(frame.f_code))) is None:
-        if not _foreign[frame.f_globals.get("__name__", "")]:  # as in ``user_frame``: calls take long
+        if not FOREIGN[frame.f_globals.get("__name__", "")]:  # as in ``user_frame``: calls take long
             break
         frame = frame.f_back
     if frame is None:
@@ -119,13 +125,16 @@ def user_site(depth: int = 1) -> tuple[Where, str | None] | tuple[None, None]:
 
 def warn(message: str, category: type[Warning]) -> None:
     """A warning at the user's line."""
-    frame = user_frame(sys._getframe(1))
-    if frame is None:
-        warnings.warn(message, category, stacklevel=2)
-        return
+    frame = user_frame(sys._getframe(1)) or sys._getframe(1)
     names = frame.f_globals
     registry = names.setdefault("__warningregistry__", {})
     warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, names.get("__name__"), registry)
+
+
+def _is_users(module: object) -> bool:
+    """Whether a module's file is Python code, and is not of the standard library or of an installed package."""
+    file = str(getattr(module, "__file__", None))
+    return file.endswith((".py", ".pyc")) and not file.startswith(STANDARD) and "-packages" not in file
 
 
 def _described(frame: FrameType, stores: Mapping[int, str]) -> Site:

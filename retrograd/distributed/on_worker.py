@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from ..api import tree
 from ..compiler.block_threads import THREADS
 from ..compiler.compiled import Compiled
-from ..where import FOREIGN
+from ..where import FOREIGN, Packages
 from .faults import TravelError
 from .heard import MOST, Heard, listening
 from .kernels import KERNELS, Conditions, Shipment, needs_dask
@@ -21,7 +21,7 @@ from .pinned import environment, one_blas_thread
 from .reduction import added, tree_sum
 from .shards import Partition, Shard, as_shipped
 
-LIBRARIES = FOREIGN | {"dask", "distributed", "tornado", "cloudpickle", "tblib"}  # whose lines are not the user's
+LIBRARIES = Packages(FOREIGN.packages | {"tornado", "cloudpickle", "tblib"})  # whose lines are not the user's
 HERE = "this process"
 MOST_TEXT = 4000  # of an error that is sent as text; dask cuts longer ones
 T = TypeVar("T")
@@ -203,8 +203,8 @@ def users_line(fault: BaseException) -> str | None:
     found, step = None, fault.__traceback__
     while step is not None:
         code = step.tb_frame.f_code
-        module = str(step.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
-        if module not in LIBRARIES and not code.co_filename.startswith("<generated"):
+        module = str(step.tb_frame.f_globals.get("__name__", ""))
+        if not LIBRARIES[module] and not code.co_filename.startswith("<generated"):
             found = f"{code.co_filename}:{step.tb_lineno}"
         step = step.tb_next
     return found

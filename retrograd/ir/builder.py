@@ -245,6 +245,4 @@ def attr_key(value: Any) -> Any:
         return ("slice", value.start, value.stop, value.step)
     if kind is float or kind is complex:
         return (kind, repr(value))
-    if kind is Graph:
-        return (kind, id(value))
-    return (kind, value)
+    return (kind, id(value)) if kind is Graph else (kind, value)

@@ -77,9 +77,7 @@ def literal(value: Any) -> str:
         return f"slice({literal(value.start)}, {literal(value.stop)}, {literal(value.step)})"
     if isinstance(value, np.dtype):
         return _dtype_literal(value)
-    if value is Ellipsis:
-        return "..."
-    return repr(value)
+    return "..." if value is Ellipsis else repr(value)
 
 
 @lru_cache(maxsize=64)

@@ -188,9 +188,7 @@ def symbol_in(trace: Trace, x: Any) -> Symbol:
         return trace.capture_symbol(symbol_in(trace.parent, x), x.shadow)
     if isinstance(x, Held):  # of a trace that has ended
         x = x.shadow
-    if isinstance(x, np.ndarray):
-        return trace.capture(x)
-    return trace.constant(x)
+    return trace.capture(x) if isinstance(x, np.ndarray) else trace.constant(x)
 
 
 def same_memory(a: Any, b: Any) -> bool:

@@ -51,7 +51,7 @@ class EarlyNames(Patcher):
             self._modules = len(sys.modules)
             loaded = sys.modules.copy().items()  # which no import of another thread changes
             known = {id(user.module): user for user in self._users}
-            users = [m for name, m in loaded if name.partition(".")[0] not in FOREIGN and type(m) is ModuleType]
+            users = [m for name, m in loaded if not FOREIGN[name] and type(m) is ModuleType]
             self._users = [known.get(id(module)) or Searched(module) for module in users]
         for user in self._users:
             names = user.names

@@ -70,16 +70,12 @@ def _definition(function: Definition, defaults: Mapping[int, str]) -> Iterator[L
 
 def _comment(line: Line, column: int, places: Mapping[Where, str]) -> str:
     text = "    " * line.depth + line.text
-    if line.where is None:
-        return text
-    return f"{text:<{column}}  # {places[line.where]}"
+    return text if line.where is None else f"{text:<{column}}  # {places[line.where]}"
 
 
 def return_statement(results: list[str]) -> str:
     """The statement that ends a function with these results."""
-    if len(results) == 1:
-        return f"return {results[0]}"
-    return f"return ({', '.join(results)})"
+    return f"return {results[0]}" if len(results) == 1 else f"return ({', '.join(results)})"
 
 
 def _signature(graph: Graph, function: Definition) -> str:

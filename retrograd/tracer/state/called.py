@@ -223,6 +223,8 @@ def _is_unrepeatable(f: Any) -> bool:
     module, name = getattr(function, "__module__", None) or "", function.__name__
     if function in (open, input):
         return True
+    if not is_library(function):  # a module of the user's may have such a name
+        return False
     if module in UNREPEATABLE:
         return name not in UNREPEATABLE[module]
     return name in UNREPEATABLE_NAMES.get(module, ())

@@ -6,7 +6,7 @@ import sys
 from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
-from ...where import FOREIGN, OURS
+from ...where import FOREIGN, is_foreign, is_ours
 
 
 def is_library(x: Any) -> bool:
@@ -23,13 +23,12 @@ def is_library(x: Any) -> bool:
         named = isinstance(name, str) and name != "__main__"  # that is the user's, also under "python -m pytest"
         module = sys.modules.get(str(name)) if named else None
         file = getattr(module, "__file__", None) or ""
-    return (isinstance(name, str) and name.partition(".")[0] in FOREIGN) or "site-packages" in file
+    return (isinstance(name, str) and FOREIGN[name]) or "site-packages" in file
 
 
 def runs_library(frame: FrameType) -> bool:
     """Whether a frame runs code of Python's, or of an installed package other than NumPy, SciPy and us."""
-    package = str(frame.f_globals.get("__name__")).partition(".")[0]
-    return package not in OURS and (package in FOREIGN or "site-packages" in frame.f_code.co_filename)
+    return not is_ours(frame) and (is_foreign(frame) or "site-packages" in frame.f_code.co_filename)
 
 
 def of_ours(x: Any) -> bool:

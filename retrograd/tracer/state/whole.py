@@ -164,7 +164,7 @@ class Whole(Followed):
     def _state(self, x: Any) -> list[Any]:
         """Take note of an object's attributes; their values."""
         t = type(x)
-        if package(t) in OPAQUE:
+        if package(t) in OPAQUE and is_library(t):
             return []
         found = []
         own = getattr(x, "__dict__", None)
