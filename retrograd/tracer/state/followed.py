@@ -17,7 +17,7 @@ import numpy as np
 
 from ..ufunc_options import python_function
 from .code_rewriter import CodeRewriter
-from .libraries import is_library, of_ours
+from .libraries import is_builtin, is_library, of_ours, package
 from .reads import SWAPPED
 
 WRAPPERS = (staticmethod, classmethod, property, functools.cached_property, functools.partial, functools.partialmethod)
@@ -72,7 +72,7 @@ class Followed(ABC):
     def meet(self, x: Any) -> None:
         """Follow the functions that a use of an object may run."""
         t = type(x)
-        if id(x) in self._met or (t.__module__ == "builtins" and not issubclass(t, RUNNING)):
+        if id(x) in self._met or (is_builtin(t) and not issubclass(t, RUNNING)):
             return
         if t is FunctionType and self._rewritten.is_observed(code := x.__code__) and SWAPPED.keeps(x, code):
             return
@@ -86,7 +86,7 @@ class Followed(ABC):
             self._follow_class(x)
         elif t is np.ufunc:
             self.meet(python_function(x))
-        elif isinstance(x, WRAPPERS) or t.__module__ == "functools":
+        elif isinstance(x, WRAPPERS) or package(t) == "functools":
             self._follow_wrapper(x)
         elif not is_library(t):
             self._follow_class(t)

@@ -19,7 +19,6 @@ from .whole import MANY
 
 NUMBERS = PLAIN | {Tracer}  # of these, operators read nothing
 ALONE = (np.ndarray, np.generic, type, FunctionType, ModuleType, *BUILTIN)  # have no state that operators ask for
-INHERITED = frozenset({"collections", "collections.abc"})  # modules of which the user's classes inherit such methods
 
 
 class OfNumbers(Observer):
@@ -192,7 +191,7 @@ def answers_unseen(reader: StateReader, x: Any) -> bool:
         return False
     if isinstance(x, ALONE):
         return isinstance(x, np.ndarray) and x.dtype == object
-    return is_library(type(x)) or not INHERITED.isdisjoint(c.__module__ for c in type(x).__mro__)
+    return is_library(type(x)) or any(package(c) == "collections" for c in type(x).__mro__)
 
 
 operated, augmented, ordered, equated, formatted = Operated(), Augmented(), Ordered(), Equated(), Formatted()
