@@ -8,6 +8,7 @@ import sys
 import weakref
 from collections.abc import Iterator
 from datetime import date
+from functools import partial
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -20,6 +21,7 @@ from ..trace import CURRENT
 from .attributes import asked_for, reads_unseen, static_member
 from .caches import Key, asked, question_of
 from .classes import BUILTIN, CONTAINERS, PLAIN
+from .followed import MADE_BY
 from .libraries import is_library, of_ours, package
 from .operated import answers_unseen, elements, truth
 from .reader import StateReader
@@ -55,6 +57,7 @@ def call(reader: StateReader, f: Any, args: Any, names: tuple[str, ...] = ()) ->
     False if what it reads depends on numbers among the arguments.
     """
     reader.meet(f)
+    _made(reader, f)
     if (question := question_of(f, args, names)) is not None:
         _ask(reader, *question)
     if f is os.getenv:
@@ -124,10 +127,19 @@ def _hands_over(reader: StateReader, f: Any, args: Any) -> bool:
     return True
 
 
+def _made(reader: StateReader, f: Any) -> None:
+    """Take note of what makes an object, if a callable is a class, or a partial call of one."""
+    while isinstance(f, partial):
+        f = f.func
+    if isinstance(f, type):
+        reader.look_up(f, MADE_BY)
+
+
 def _handed_over(reader: StateReader, x: Any, shallow: bool) -> None:
     """Take note of an argument that code which is not followed gets."""
     if callable(x):
         reader.meet(x)
+        _made(reader, x)
         if (question := question_of(x, ())) is not None:  # of which the arguments are not seen
             reader.unchecked(question[0])
         reader.identity(x)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import itertools
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from contextlib import suppress
 from types import CellType, FunctionType, MappingProxyType, MethodType
 from typing import Any
@@ -18,16 +19,17 @@ import numpy as np
 from ..ufunc_options import python_function
 from .code_rewriter import CodeRewriter
 from .libraries import is_builtin, is_library, of_ours, package
-from .reads import SWAPPED
+from .reads import MISSING, SWAPPED
 
 WRAPPERS = (staticmethod, classmethod, property, functools.cached_property, functools.partial, functools.partialmethod)
 RUNNING = (FunctionType, MethodType, type, *WRAPPERS)  # classes of Python's whose objects run code of the user's
 
-# Special methods that no expression runs but a call of the class, or a question that gives no number.
-PASSIVE = frozenset(
-    {"__init__", "__new__", "__post_init__", "__repr__", "__str__", "__init_subclass__", "__set_name__", "__del__"}
-    | {"__reduce__", "__reduce_ex__", "__getstate__", "__setstate__", "__class_getitem__", "__dir__", "__sizeof__"}
-)
+# Special methods that are read where a class is called, or an object becomes text, or library code gets it.
+MADE_BY = ("__new__", "__init__")
+TEXTS = ("__format__", "__str__", "__repr__")
+COPIES = ("__reduce__", "__reduce_ex__", "__getstate__", "__setstate__")
+ASKED = ("__str__", "__repr__", "__dir__", "__sizeof__", *COPIES, "__init_subclass__", "__class_getitem__")
+PASSIVE = frozenset((*ASKED, *MADE_BY, "__new_member__", "__post_init__", "__set_name__", "__del__"))
 
 
 _number = itertools.count(1)
@@ -165,16 +167,23 @@ class Followed(ABC):
                 continue
             self._outside[id(c)] = c
             for name, v in list(vars(c).items()):
-                if isinstance(v, FunctionType):
-                    if name.startswith("__"):
-                        self.meet(v)
-                        if name not in PASSIVE:  # Python looks these up by itself
-                            self._special[id(cls)] = cls
-                            self.note(c, "static", name, v)
-                elif isinstance(v, WRAPPERS) or not is_library(type(v)):
+                special = name.startswith("__")
+                if isinstance(v, WRAPPERS) or (special if isinstance(v, FunctionType) else not is_library(type(v))):
                     self.meet(v)
+                if special and name not in PASSIVE and (callable(v) or isinstance(v, WRAPPERS)):
+                    self._special[id(cls)] = cls  # Python looks these up by itself
+                    self.note(c, "static", name, v)
         if type(cls) is not type and not is_library(type(cls)):
             self.meet(type(cls))
+
+    def look_up(self, cls: type, names: Iterable[str]) -> None:
+        """Take note of special methods that Python now looks up in a class by itself, also if there are none."""
+        for name in names:
+            for c in cls.__mro__:
+                if id(c) in self._outside and not is_library(c):
+                    self.note(c, "static", name, vars(c).get(name, MISSING))
+                if name in vars(c):
+                    break
 
     def _follow_methods(self, cls: type) -> None:
         """Follow all methods: code that is not followed may call them."""

@@ -35,9 +35,9 @@ BEFORE = {
     "SET_UPDATE": "iterated",
     "UNPACK_SEQUENCE": "unpacked",
     "UNPACK_EX": "unpacked",
-    "UNARY_NEGATIVE": "formatted",
-    "UNARY_POSITIVE": "formatted",
-    "UNARY_INVERT": "formatted",
+    "UNARY_NEGATIVE": "signed",
+    "UNARY_POSITIVE": "signed",
+    "UNARY_INVERT": "signed",
     "YIELD_VALUE": "yielded",
     "CONVERT_VALUE": "formatted",
     "FORMAT_SIMPLE": "formatted",
@@ -65,7 +65,8 @@ class Shown(Protocol):
     ordered: Any  # the operands of ``<`` and its kind
     operated: Any  # the operands of ``+`` and its kind
     augmented: Any  # the operands of ``+=`` and its kind
-    formatted: Any  # a value that becomes text, or gets a sign
+    formatted: Any  # a value that becomes text
+    signed: Any  # a value that gets a sign
     imported: Any  # a module that was imported under a name
     caught: Any  # an exception
     truth: Any  # a value whose truth is asked
@@ -84,6 +85,7 @@ class Shown(Protocol):
     called: Any  # (callable, arguments, keywords or None) of such a call
     iterated: Any  # the operand of an iteration
     unpacked: Any  # the operand of ``a, b = c``
+    pattern: Any  # the class of a pattern
     whole: Any  # an operand of which anything may be read
     sliced: Any  # a container of which a slice is made
     yielded: Any  # what a generator gives
@@ -157,7 +159,7 @@ class Rewriting:
         if (operator := _operator(i)) is not None:
             return [*tell.shown(2, getattr(see, operator)), i]
         if name == "MATCH_CLASS":
-            return [*tell.below(3, see.whole), i]
+            return [*tell.below(3, see.whole), *tell.below(2, see.pattern), i]
         if name == "LOAD_CONST" and isinstance(arg, CodeType):
             return [tell.op("LOAD_CONST", self._rewritten(arg))]
         if name.startswith("STORE"):

@@ -31,7 +31,19 @@ from .code_rewriter import CodeRewriter
 from .iterated import Spread, iterated, unpacked, yielded
 from .libraries import is_library
 from .observer import Observer, observer
-from .operated import answers_unseen, augmented, compared, equated, formatted, operated, ordered, sliced, sought, truth
+from .operated import (
+    answers_unseen,
+    augmented,
+    compared,
+    equated,
+    formatted,
+    operated,
+    ordered,
+    signed,
+    sliced,
+    sought,
+    truth,
+)
 from .raised import Missed, module_by_name
 from .reader import StateReader
 from .reads import MISSING
@@ -314,6 +326,14 @@ def whole(reader: StateReader, x: Any) -> Any:
     return x
 
 
+@observer
+def pattern(reader: StateReader, x: Any) -> Any:
+    """The class of a pattern, which names the attributes of ``case Point(x, y)``."""
+    if isinstance(x, type):
+        reader.look_up(x, ("__match_args__",))
+    return x
+
+
 def evaluated(source: Any, names: Any = None, local: Any = None) -> Any:
     """``eval``, whose code is observed, too."""
     frame = sys._getframe(1)
@@ -356,7 +376,8 @@ class _AllObservers:
     spread, parameter = Spread(), Parameter()
     called, iterated, unpacked, yielded, whole = called, iterated, unpacked, yielded, whole
     compared, equated, ordered, operated, augmented = compared, equated, ordered, operated, augmented
-    sought, truth, formatted, sliced, written, caught = sought, truth, formatted, sliced, written, Missed()
+    sought, truth, formatted, signed, sliced = sought, truth, formatted, signed, sliced
+    pattern, written, caught = pattern, written, Missed()
     imported = Imported
 
 

@@ -12,6 +12,7 @@ from ...where import OURS
 from ..array import Tracer
 from ..trace import READER
 from .classes import BUILTIN, CONTAINERS, PLAIN
+from .followed import TEXTS
 from .libraries import is_library, package
 from .observer import Observer, observer
 from .reader import StateReader
@@ -41,7 +42,7 @@ class Operated(OfNumbers):
     def active(self, reader: StateReader, given: Any) -> Any:
         a, b = given
         if isinstance(a, (str, bytes)):  # a format
-            _read_deeply(reader, b)
+            formatted.active(reader, b)
             return given
         traced = Tracer in (type(a), type(b))  # which answers for objects of NumPy and SciPy
         for x in given:
@@ -129,8 +130,8 @@ def sliced(reader: StateReader, x: Any) -> Any:
     return x
 
 
-class Formatted(Observer):
-    """A value that becomes text, or gets a sign."""
+class Signed(Observer):
+    """A value that gets a sign."""
 
     __slots__ = ()
 
@@ -139,6 +140,16 @@ class Formatted(Observer):
 
     def active(self, reader: StateReader, given: Any) -> Any:
         _read_deeply(reader, given)
+        return given
+
+
+class Formatted(Signed):
+    """A value that becomes text, as do those inside of it."""
+
+    __slots__ = ()
+
+    def active(self, reader: StateReader, given: Any) -> Any:
+        _read_deeply(reader, given, lambda x: reader.look_up(type(x), TEXTS))
         return given
 
 
@@ -194,4 +205,5 @@ def answers_unseen(reader: StateReader, x: Any) -> bool:
     return is_library(type(x)) or any(package(c) == "collections" for c in type(x).__mro__)
 
 
-operated, augmented, ordered, equated, formatted = Operated(), Augmented(), Ordered(), Equated(), Formatted()
+operated, augmented, ordered, equated = Operated(), Augmented(), Ordered(), Equated()
+signed, formatted = Signed(), Formatted()

@@ -25,7 +25,7 @@ from ..trace import STATEFUL, stateful
 from .classes import BUFFERS, BUILTIN, CONTAINERS, PLAIN, SLOTS, VIEWS
 from .code_rewriter import CodeRewriter
 from .finished import Finished
-from .followed import WRAPPERS, Followed
+from .followed import ASKED, WRAPPERS, Followed
 from .libraries import is_library, package
 from .reads import MISSING, members, types
 
@@ -181,13 +181,16 @@ class Whole(Followed):
         return [*found, *self._members(t)]
 
     def _members(self, x: Any) -> list[Any]:
-        """Take note of what the user's classes and modules define, but for special names; the values."""
+        """Take note of what the user's classes and modules define, but for most special names; the values."""
         found = []
         for place in x.__mro__ if isinstance(x, type) else (x,):
             if is_library(place):
                 continue
             self.root(place)
             self.note(place, "members", None, members(place))
+            asked = [name for name in ASKED if name in vars(place)] if isinstance(place, type) else []
+            for name in asked:
+                self.note(place, "static", name, vars(place)[name])
             for name in members(place):
                 value = vars(place)[name]
                 self.note(place, "static", name, value)
