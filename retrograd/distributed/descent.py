@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack, closing
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import mkdtemp
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -149,7 +150,7 @@ def minimize(
         }
         path = checkpoint
         if path is None and vectors.elsewhere:  # to begin again from, when a worker has died
-            path = Path(stack.enter_context(TemporaryDirectory(prefix="retrograd-")), "steps.rgs")
+            path = Path(stack.enter_context(_folder()), "steps.rgs")
         saved = None if path is None else stack.enter_context(closing(SavedSteps(path, identity, flat.size)))
         if saved is not None and not resume and saved.read() is not None:
             raise OptionError(
@@ -169,6 +170,17 @@ def minimize(
             callback,
             Pace(watcher, steps, f.__name__),
         ).go()
+
+
+@contextmanager
+def _folder() -> Iterator[str]:
+    """A folder for the time of this block. A forked child that leaves the block, too, lets its parent's folder be."""
+    path, process = mkdtemp(prefix="retrograd-"), os.getpid()
+    try:
+        yield path
+    finally:
+        if os.getpid() == process:
+            shutil.rmtree(path, ignore_errors=True)
 
 
 class _Ends(NamedTuple):

@@ -7,14 +7,13 @@ import json
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from ..errors import OptionError, SnapshotError
+from ..ops.structural.file_locks import AVAILABLE, locked, unlocked
 from .vectors import Named
 
 MAGIC = b"retrograd steps 2\n"
@@ -63,6 +62,7 @@ class SavedSteps:
 
     def __init__(self, path: str | os.PathLike[str], identity: Mapping[str, Any], size: int) -> None:
         self._path, self._identity, self._size = Path(path), json.loads(json.dumps(identity)), size
+        self._process = os.getpid()
         self._lock = _locked(self._path.with_name(f"{self._path.name}.lock"))
 
     def read(self) -> SavedState | None:
@@ -140,9 +140,9 @@ class SavedSteps:
         target.flush()
 
     def close(self) -> None:
-        """Let others use the file."""
-        if self._lock is not None:
-            os.close(self._lock)
+        """Let others use the file; a forked child does not have the lock."""
+        if self._lock is not None and os.getpid() == self._process:
+            unlocked(self._lock)
             self._lock = None
             self._path.with_name(f"{self._path.name}.lock").unlink(missing_ok=True)
 
@@ -157,20 +157,15 @@ def _digest(source: BinaryIO) -> bytes:
 
 def _locked(path: Path) -> int | None:
     """A lock that ends with the process; None where there are none. SnapshotError if another run holds it."""
-    if find_spec("fcntl") is None:
+    if not AVAILABLE:
         return None
-    fcntl = import_module("fcntl")
     try:
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        return locked(path, os.O_RDWR | os.O_CREAT)
+    except BlockingIOError as fault:
+        raise SnapshotError(
+            f"another run is using {path.name.removesuffix('.lock')}", remedy="wait for it to end, or give another path"
+        ) from fault
     except OSError as fault:
         raise SnapshotError(
             f"{path} cannot be created: {fault.strerror}", remedy="give a path in a folder that exists"
         ) from fault
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as fault:
-        os.close(descriptor)
-        raise SnapshotError(
-            f"another run is using {path.name.removesuffix('.lock')}", remedy="wait for it to end, or give another path"
-        ) from fault
-    return descriptor

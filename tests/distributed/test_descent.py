@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import pytest
 from scipy.optimize import minimize as scipys
 
 import retrograd as rg
+from retrograd.distributed.descent import _folder
 from retrograd.distributed.lbfgs import weights_of
 from retrograd.distributed.reduction import tree_sum
 from retrograd.distributed.saved_steps import SavedSteps
@@ -250,3 +253,22 @@ def test_single_precision_stays(client: Any) -> None:
         ]
         assert found[0].params["x"].dtype == np.float32
         assert same(*found)
+
+
+def test_a_forked_child_leaves_the_lock_and_the_folder_of_its_parent(tmp_path: Path) -> None:
+    parent, status = os.getpid(), 1
+    saved = SavedSteps(tmp_path / "steps.rgs", {}, 3)
+    with ExitStack() as outside:
+        with _folder() as folder, closing(saved):
+            child = os.fork()
+            if child:
+                status = os.waitpid(child, 0)[1]
+                assert Path(folder).is_dir()
+                with pytest.raises(rg.errors.SnapshotError, match="another run is using"):
+                    SavedSteps(tmp_path / "steps.rgs", {}, 3)
+            else:
+                outside.callback(os._exit, 0)
+        assert os.getpid() == parent
+    assert status == 0
+    assert not Path(folder).exists()
+    assert list(tmp_path.iterdir()) == []

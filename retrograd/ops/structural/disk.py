@@ -12,8 +12,7 @@ import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
-from importlib import import_module
-from importlib.util import find_spec
+from copy import copy
 from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -21,6 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ...errors import SnapshotError
+from .file_locks import AVAILABLE, locked, unlocked
 
 KINDS = ("array", "scalar", "python")
 NAME = "state-{}.npy"
@@ -35,20 +35,31 @@ class Disk:
     """Kept states by number, each in a file of its own, in a folder of their own.
 
     A file is written under another name, forced to the medium, and then renamed: so a file with its own name is whole.
-    A checksum at its end tells whether it still is. Raises SnapshotError.
+    A checksum at its end tells whether it still is. In a forked child, the files are the parent's: it reads these, and
+    its own states go to a folder of its own. Raises SnapshotError.
     """
 
     def __init__(
         self, folder: Path, *, temporary: bool = True, below: Disk | None = None, lock: int | None = None
     ) -> None:
-        self.folder, self.below = folder, below
         self.states: list[int] = list(below) if below is not None else []
-        self.own: set[int] = set()
-        self._end = weakref.finalize(self, _remove, folder, lock)
-        self._end.atexit = temporary
+        self._take(folder, below, lock).atexit = temporary
         opened = OPENED.get()
         if opened is not None:
             opened.append(self)
+
+    def _take(self, folder: Path, below: Disk | None, lock: int | None = None) -> weakref.finalize[..., Disk]:
+        """Make a folder the one of this disk; it goes when the disk does, in the process that runs now."""
+        self.folder, self.below, self.process = folder, below, os.getpid()
+        self.own: set[int] = set()
+        self._end = weakref.finalize(self, _remove, folder, lock, self.process)
+        return self._end
+
+    def _move_if_forked(self) -> None:
+        """In a forked child, move to a folder of its own above that of the parent."""
+        if os.getpid() != self.process:
+            parent = copy(self)
+            self._take(_new_folder(self.folder), parent)
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.states)
@@ -63,6 +74,7 @@ class Disk:
 
     def write(self, i: int, *values: Any) -> None:
         """Keep state ``i``."""
+        self._move_if_forked()
         target = self._path(i)
         unfinished = target.with_suffix(f".{os.getpid()}.part")
         try:
@@ -93,6 +105,7 @@ class Disk:
 
     def drop(self, i: int) -> None:
         """Drop state ``i``; a file that cannot be removed now goes with the folder."""
+        self._move_if_forked()
         self.states.remove(i)
         if i in self.own:
             self.own.remove(i)
@@ -190,25 +203,23 @@ def _locked(folder: Path) -> int | None:
     The result is None if the platform or the file system has no locks: there, two runs in one folder may find files
     gone.
     """
-    if find_spec("fcntl") is None:
+    if not AVAILABLE:
         folder.mkdir(exist_ok=True)
         return None
-    fcntl = import_module("fcntl")
     while True:
         folder.mkdir(exist_ok=True)
-        descriptor = os.open(folder, os.O_RDONLY)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            if os.path.samestat(os.fstat(descriptor), folder.stat()):
-                return descriptor
+            descriptor = locked(folder)
         except FileNotFoundError:  # a run that ended meanwhile has removed the folder
-            pass
+            continue
         except OSError as fault:
-            os.close(descriptor)
             if fault.errno in (errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP):
                 return None
             raise
-        os.close(descriptor)
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(descriptor), folder.stat()):
+                return descriptor
+        unlocked(descriptor)
 
 
 def _sweep(place: Path) -> None:
@@ -217,14 +228,16 @@ def _sweep(place: Path) -> None:
         with suppress(OSError):
             lock = _locked(folder)
             if lock is not None:
-                _remove(folder, lock)
+                _remove(folder, lock, os.getpid())
 
 
-def _remove(folder: Path, lock: int | None) -> None:
-    """Remove the folder, and then give up the lock on it."""
+def _remove(folder: Path, lock: int | None, process: int) -> None:
+    """Remove the folder, and then give up the lock on it; not in a child of the process whose folder it is."""
+    if os.getpid() != process:
+        return
     shutil.rmtree(folder, ignore_errors=True)
     if lock is not None:
-        os.close(lock)
+        unlocked(lock)
 
 
 def cleaning(function: Callable[..., Any]) -> Callable[..., Any]:
