@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from ...ir.processor import processor
 from .c_texts import SIMD
 from .elements import NoC
 from .shim import SHARED, definitions, kept_text, shared_source
@@ -195,12 +196,8 @@ def _key(source: str, tool: Compiler) -> str:
 
 @cache
 def _machine() -> str:
-    """What a file depends on beside its source: a home may be shared by machines."""
-    told = ""
-    with contextlib.suppress(OSError):
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-        told = next((line for line in lines if line.startswith(("flags", "Features"))), "")
-    return f"{platform.platform()}\n{platform.machine()}\n{told}\n{sys.version}\n{np.__version__}"
+    """What a file depends on beside its source."""
+    return f"{platform.platform()}\n{processor()}\n{sys.version}\n{np.__version__}"
 
 
 def _flags_for(tool: Compiler, source: str) -> tuple[str, ...]:

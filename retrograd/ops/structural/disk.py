@@ -6,13 +6,16 @@ import errno
 import functools
 import hashlib
 import os
+import platform
 import shutil
+import sys
 import tempfile
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from copy import copy
+from importlib import metadata
 from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -20,6 +23,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from ...errors import SnapshotError
+from ...ir.processor import processor
+from ...ir.target import VERSION
 from .file_locks import AVAILABLE, locked, unlocked
 
 KINDS = ("array", "scalar", "python")
@@ -116,13 +121,13 @@ class Disk:
         """The same states for one more adjoint sweep, which leaves the states here as they are."""
         return Disk(_new_folder(self.folder), below=self)
 
-    def resumed(self, steps: Iterable[Sequence[Any]]) -> Iterator[Sequence[Any]]:
-        """A first sweep that starts at the last whole state of an earlier run on this disk."""
+    def resumed(self, steps: Iterable[Sequence[Any]], count: int) -> Iterator[Sequence[Any]]:
+        """A first sweep that starts at the last whole state, of ``count`` values, of an earlier run on this disk."""
         actions = list(steps)
         whole: list[int] = []
         for verb, i, _ in actions:
             if verb == "store":
-                if not self._whole(i):
+                if not self._whole(i, count):
                     break
                 whole.append(i)
         try:
@@ -143,12 +148,12 @@ class Disk:
             else:
                 path.unlink()
 
-    def _whole(self, i: int) -> bool:
+    def _whole(self, i: int, count: int) -> bool:
+        """Whether a state is as a first sweep leaves it; the way back needs fewer values, and writes no others."""
         try:
-            _load(self._path(i))
+            return len(_load(self._path(i))) == count
         except SnapshotError:
             return False
-        return True
 
     def close(self) -> None:
         """Remove the folder."""
@@ -162,19 +167,15 @@ def open_disk(directory: str, key: str = "", operands: Sequence[Any] = ()) -> Di
     one gradient that begin with the same numbers each have a folder of their own, in the order in which they run.
     """
     place = Path(directory or tempfile.gettempdir())
-    if not key:
+    name = _name(key, operands) if key else ""
+    if not name:
         _sweep(place)
         folder = _new_folder(place, TEMPORARY)
         try:
             return Disk(folder, lock=_locked(folder))
         except OSError:  # another process sweeps it right now, before it is locked
             return Disk(_new_folder(place, "retrograd-"))
-    digest = hashlib.blake2b(key.encode(), digest_size=12)
-    for x in operands:
-        array = np.asarray(x)
-        digest.update(f"{array.dtype.str}{array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
-    first = folder = place / f"retrograd-{digest.hexdigest()}"
+    first = folder = place / name
     taken, nth = {disk.folder for disk in OPENED.get() or () if disk.open}, count(2)
     while folder in taken:
         folder = first.with_name(f"{first.name}-{next(nth)}")
@@ -188,6 +189,36 @@ def open_disk(directory: str, key: str = "", operands: Sequence[Any] = ()) -> Di
     except OSError as fault:
         raise SnapshotError(str(fault), remedy=WRITABLE) from fault
     return Disk(folder, temporary=False, lock=lock)
+
+
+def _name(key: str, operands: Sequence[Any]) -> str:
+    """The name of the folder for a key and operands; empty if these cannot be told from others."""
+    digest = hashlib.blake2b(f"{key}\n{_here()}".encode(), digest_size=12)
+    return f"retrograd-{digest.hexdigest()}" if all(_told(x, digest.update) for x in operands) else ""
+
+
+def _told(x: Any, tell: Callable[[Any], None]) -> bool:
+    """Tell all of an operand: bytes, dtype and layout, on which roundings depend, too; False if that cannot be."""
+    kind = type(x)
+    if kind in (list, tuple):
+        tell(f"{kind.__name__} {len(x)} ".encode())
+        return all(_told(part, tell) for part in x)
+    if isinstance(x, np.ndarray | np.generic) and not x.dtype.hasobject:
+        tell(f"{kind.__name__}{x.dtype.str}{x.shape}{x.strides}".encode())
+        tell(np.ascontiguousarray(x).reshape(-1).view(np.uint8).data)
+        return True
+    tell(f"{kind.__name__} {x!r} ".encode())
+    return kind in (bool, int, float, complex)
+
+
+@functools.cache
+def _here() -> str:
+    """What bits depend on beside a program and its operands: versions, the machine, and how many threads BLAS uses."""
+    scipy = ""
+    with suppress(metadata.PackageNotFoundError):
+        scipy = metadata.version("scipy")
+    threads = [str(os.cpu_count()), *sorted(f"{k}={v}" for k, v in os.environ.items() if k.endswith("_NUM_THREADS"))]
+    return "\n".join((VERSION, sys.version, np.__version__, scipy, *platform.libc_ver(), processor(), *threads))
 
 
 def _new_folder(place: Path, prefix: str | None = None) -> Path:

@@ -18,6 +18,7 @@ from ...ir.primitive import primitive
 from ...ir.structure import Attrs, Body, Group, Runs, Structure
 from ...ir.types import Aval
 from .loops import step_of
+from .state_key import key_of
 from .sweeps import DISK, OPAQUE, Parts, schedule_of
 
 
@@ -46,7 +47,7 @@ def _shape(
     reverse: bool,
     forth: Any,
     count: bool,
-    disk: tuple[str, str] | None = None,
+    disk: tuple[str, bool] | None = None,
     mixed: bool = False,
 ) -> tuple[Aval, ...]:
     c, k, xs = Parts((consts, carry)).of(avals)
@@ -76,9 +77,9 @@ def _run(evaluate: Any, node: Node, *args: Any) -> list[Any]:
     schedule, disk = schedule_of(a["forth"]), None
     tapes: dict[int, list[Any]] = {}
     if on_disk:
-        directory, key = a["disk"]
-        disk = import_module(DISK).open_disk(directory, key, args)
-        schedule = disk.resumed(schedule) if key else schedule
+        directory, resume = a["disk"]
+        disk = import_module(DISK).open_disk(directory, key_of(node) if resume else "", args)
+        schedule = disk.resumed(schedule, len(carry) + len(arrays)) if resume else schedule
 
     def run(graph: Graph, i: int) -> tuple[list[Any], list[Any]]:
         t = n - 1 - i if a["reverse"] else i

@@ -10,17 +10,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
-from hashlib import blake2b
 from typing import Any
 
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node, Value
 from ...ir.loop_node import LoopNode, loop_of
-from ...ir.printer import to_text
 from ...ir.rewrite import Env, rebuild, walk, with_bodies, with_nodes
 from ...ir.structure import Layout
 from ...ops.structural.flags import picked
 from ...ops.structural.open_sweep import open_sweep
+from ...ops.structural.state_key import decided_by_operands
 from ...ops.structural.sweep import sweep
 from ...ops.structural.unsweep import unsweep
 from ..inline import body_in_place, inline_into
@@ -264,8 +263,7 @@ class _Rewriter:
         }
         if plan.disk is not None:
             directory, resume = plan.disk
-            text = to_text(step) + str(_plan(loop)) if resume and attrs["lists"] == 0 else ""
-            attrs["disk"] = (directory, text and blake2b(text.encode(), digest_size=12).hexdigest())
+            attrs["disk"] = (directory, resume and attrs["lists"] == 0 and decided_by_operands(tape))
         if plan.mixed:
             attrs["mixed"] = True
         also = [*([] if plan.disk is None else ["disk"]), *(["tapes"] if plan.mixed else [])]

@@ -12,6 +12,7 @@ from ....ir.graph import Graph, Node, Value
 from ....ir.rewrite import walk
 from ....ir.texts import literal
 from ....ops.structural import open_sweep, sweep
+from ....ops.structural.state_key import key_of
 from ....ops.structural.sweeps import COUNT, DISK, KEPT, Parts
 from ..bodies import BodyEmitter
 from ..emitter import emits
@@ -133,7 +134,7 @@ def _sweep(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) ->
 
     for disk in on_disk:
         emitter.scope.helpers[IMPORT] = None
-        emitter.line(f"{disk} = {emitter.opened(node, f'{OPEN}({_place(a, ins)})')}")
+        emitter.line(f"{disk} = {emitter.opened(node, f'{OPEN}({_place(node, ins)})')}")
     if n > 1:
         action, i, j, s = (emitter.fresh(name) for name in ("action", "i", "j", "s"))
         steps = f"range({i}, {j})" if lists else emitter.steps(i, j)
@@ -159,15 +160,16 @@ def _sweep(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) ->
             emitter.line(f"{name}.reverse()")
 
 
-def _place(attrs: Any, ins: Sequence[str]) -> str:
+def _place(node: Node, ins: Sequence[str]) -> str:
     """Arguments that open a disk: a directory, and the key and operands that a resumed run must share."""
-    directory, key = attrs["disk"]
-    return f"{directory!r}, {key!r}, ({', '.join([*ins, ''])})" if key else repr(directory)
+    directory, resume = node.attrs["disk"]
+    return f"{directory!r}, {key_of(node)!r}, ({', '.join([*ins, ''])})" if resume else repr(directory)
 
 
 def _schedule(writer: Writer, disks: Sequence[str]) -> str:
-    text = writer.schedule(writer.node.attrs["forth"])
-    return f"{disks[0]}.resumed({text})" if disks and writer.node.attrs["disk"][1] else text
+    a = writer.node.attrs
+    text = writer.schedule(a["forth"])
+    return f"{disks[0]}.resumed({text}, {a['carry'] + a['arrays']})" if disks and a["disk"][1] else text
 
 
 def _to_disk(writer: Writer, disk: str, action: str, i: str, stored: Sequence[str]) -> None:
