@@ -149,8 +149,8 @@ class Compiled:
             return Found(Once(way), (), call)
         self._cache.once = 0
         _keep(versions, paths)
-        if others is not None and SHARING[-1].keeps(paths, others):
-            _keep(others, paths)
+        if others is not None:
+            SHARING[-1].keep(paths, others, _keep)
         self._cache.trim(config.cache_size)
         return Found(paths, captures, call)
 

@@ -8,6 +8,7 @@ check passes. At most 64 MiB of captured arrays are kept, those of the last func
 
 from __future__ import annotations
 
+import threading
 import weakref
 from collections.abc import Callable, Hashable
 from contextlib import suppress
@@ -15,6 +16,7 @@ from functools import partial
 from types import CodeType, FunctionType, MethodType
 from typing import Any
 
+from ..tracer.around import renewed
 from ..tracer.state.libraries import is_library
 from .cache import SHARING
 from .paths import Paths
@@ -26,6 +28,19 @@ MOST = 64 << 20  # bytes of captured arrays that are kept with code
 Versions = list[Paths]
 _by_code: dict[Hashable, tuple[weakref.ref[CodeType], Versions]] = {}
 _heavy: list[tuple[weakref.ref[Paths], Versions]] = []  # the paths that count, and where they are kept
+
+
+class _CodeLock:
+    """Under its lock one thread at a time changes what is kept with code. Code that is gone leaves without it."""
+
+    def __init__(self) -> None:
+        renewed(self)
+
+    def renew_locks(self) -> None:
+        self.lock = threading.RLock()
+
+
+_turns = _CodeLock()
 
 
 class Kept:
@@ -65,28 +80,33 @@ def versions_of(function: Callable[..., Any], key: Hashable) -> Versions | None:
         return None
     full = (id(origin.__code__), id(origin.__globals__), *made_of, key)
     try:
-        found = _by_code.pop(full, None)
+        hash(full)
     except TypeError:  # options that are dicts or lists
         return None
-    if found is None or found[0]() is not origin.__code__:
-        found = (weakref.ref(origin.__code__, lambda _: _by_code.pop(full, None)), [])
-    _by_code[full] = found  # the last that was asked for
-    while len(_by_code) > config.cache_size:
-        _by_code.pop(next(iter(_by_code)), None)
+    with _turns.lock:
+        found = _by_code.pop(full, None)
+        if found is None or found[0]() is not origin.__code__:
+            found = (weakref.ref(origin.__code__, lambda _: _by_code.pop(full, None)), [])
+        _by_code[full] = found  # the last that was asked for
+        if len(_by_code) > (most := config.cache_size):
+            for oldest in [*_by_code][:-most]:  # all keys at once: code may go at any time, and its entry with it
+                _by_code.pop(oldest, None)
     return found[1]
 
 
-def keeps(paths: Paths, versions: Versions) -> bool:
-    """Whether paths may join the versions of a code; the oldest ones with large arrays go for them."""
-    if not SMALL < paths.size <= MOST:
-        return paths.size <= SMALL
-    present = [(found, kept) for held, kept in _heavy if (found := held()) is not None and found in kept]
-    while present and sum(found.size for found, _ in present) > MOST - paths.size:
-        oldest, kept = present.pop(0)
-        with suppress(ValueError):  # another thread was quicker
-            kept.remove(oldest)
-    _heavy[:] = [(weakref.ref(found), kept) for found, kept in (*present, (paths, versions))]
-    return True
+def keep(paths: Paths, versions: Versions, put: Callable[[Versions, Paths], None]) -> None:
+    """Put paths among the versions of a code, unless they are too large; the oldest large ones go for them."""
+    if paths.size > MOST:
+        return
+    with _turns.lock:
+        if paths.size > SMALL:
+            present = [(found, kept) for held, kept in _heavy if (found := held()) is not None and found in kept]
+            while present and sum(found.size for found, _ in present) > MOST - paths.size:
+                oldest, kept = present.pop(0)
+                with suppress(ValueError):  # another thread was quicker
+                    kept.remove(oldest)
+            _heavy[:] = [(weakref.ref(found), kept) for found, kept in (*present, (paths, versions))]
+        put(versions, paths)
 
 
 def _origin(function: Any) -> tuple[Any, tuple[Any, ...]]:
@@ -102,7 +122,7 @@ class Shared:
 
     caches_of = staticmethod(caches_of)
     versions_of = staticmethod(versions_of)
-    keeps = staticmethod(keeps)
+    keep = staticmethod(keep)
 
 
 SHARING.append(Shared())

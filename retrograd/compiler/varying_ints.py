@@ -121,8 +121,9 @@ def _seen_so_far(cache: Cache[Any], general: Call, kept: list[int]) -> Seen:
     seen = signatures.get(key)
     if seen is None:
         seen = signatures.setdefault(key, Seen({i: general.leaves[i] for i in kept}))
-        while len(signatures) > config.cache_size + 1:
-            signatures.pop(next(iter(signatures)), None)
+        if len(signatures) > (most := config.cache_size + 1):
+            for oldest in [*signatures][:-most]:  # all keys at once: other threads add and remove some, too
+                signatures.pop(oldest, None)
     return seen
 
 
