@@ -304,13 +304,13 @@ def _between(lower: Any, upper: Any) -> Any:
 
 
 def _count(n: Any) -> Any:
-    """A number of steps: a Python int, or a traced integer."""
-    value = shadow_of(n)
-    if np.ndim(value) or np.asarray(value).dtype.kind not in "iu":
-        raise OptionError(
-            f"{type(value).__name__} {value!r} is not a number of steps",
-            remedy="give an integer: int(n) if it is known, n.astype(int) if it is traced",
-        )
+    """A number of steps, or a bound: a Python int, or a traced integer."""
+    value, remedy = shadow_of(n), "give an integer: int(n) if it is known, n.astype(int) if it is traced"
+    integer = not np.ndim(value) and (type(value) is int or np.asarray(value).dtype.kind in "iu")
+    if integer and not -(2**63) <= value < 2**63:
+        integer, remedy = False, "count from a smaller number, and add the rest in the body: the index is an int64"
+    if not integer:
+        raise OptionError(f"{type(value).__name__} {value!r} is not a number of steps", remedy=remedy)
     return n if isinstance(n, Tracer) and not n.const else int(value)
 
 

@@ -308,3 +308,26 @@ def test_a_loop_index_behaves_as_the_int_of_range() -> None:
     assert found.dtype == np.float32
     values.assert_close(found, expected, 1e-6)
     assert plain(x) == expected
+
+
+BEYOND = 2**63  # the first number that an int64 does not hold
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, rg.jit, rg.grad], ids=["plain", "jit", "grad"])
+@pytest.mark.parametrize(
+    "bounds", [(BEYOND,), (0, BEYOND), (BEYOND, BEYOND + 3), (-BEYOND - 1, 1 - BEYOND), (2**70, 1)]
+)
+def test_bounds_beyond_int64_are_a_named_error(bounds: Any, transform: Any) -> None:
+    def step(c: Any, _: Any) -> Any:
+        return rg.fori_loop(*bounds, lambda i, c: c * 1.1, c), None
+
+    for f in (lambda x: step(x, None)[0], lambda x: rg.scan(step, x, None, 2)[0]):
+        with pytest.raises(rg.errors.OptionError, match="the index is an int64") as caught:
+            transform(f)(1.0)
+        assert "test_control_corners.py" in str(caught.value)
+
+
+@pytest.mark.parametrize("bounds", [(BEYOND - 3, BEYOND - 1), (-BEYOND, 2 - BEYOND)])
+def test_bounds_within_int64_count_as_range_does(bounds: Any) -> None:
+    found = rg.fori_loop(*bounds, lambda i, c: (c[0] + (i - bounds[0]), i), (0, 0))
+    assert found == (1, bounds[1] - 1)
