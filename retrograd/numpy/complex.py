@@ -147,7 +147,7 @@ def complex_number(real: Any = 0, imag: Any = None) -> Any:
     made = fresh(np.zeros(1, complex))
     made.real[0] = a.real - b.imag if shadow_dtype(b).kind == "c" else a.real
     made.imag[0] = a.imag + b.real if shadow_dtype(a).kind == "c" else b.real
-    return number(made, complex)
+    return number(np.reshape(made, ()), complex)
 
 
 MAKERS[complex] = complex_number

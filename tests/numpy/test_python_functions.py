@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -203,3 +204,17 @@ def test_texts_of_traced_values_are_marked() -> None:
 def test_what_is_refused(function: Function, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
         rg.jit(function)(X)
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1), (2,), (0,)])
+@pytest.mark.parametrize("convert", [lambda x: float(x) * 2.0, lambda x: complex(x) * 2.0])
+def test_arrays_become_numbers_where_the_installed_numpy_lets_them(convert, shape):
+    def f(x):
+        try:
+            return convert(x)
+        except TypeError:
+            return -1.0
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        assert rg.jit(f)(np.full(shape, 3.0)) == f(np.full(shape, 3.0))
