@@ -19,28 +19,22 @@ from ..tracer.operators import reflecting
 from ..tracer.table import FUNCTIONS, METHODS
 from .creation import array
 
-# Functions for which a list means several arrays, or which look into lists themselves.
-LISTS = frozenset(
-    [
-        "array_split",
-        "atleast_1d",
-        "atleast_2d",
-        "atleast_3d",
-        "block",
-        "broadcast_arrays",
+LOOKING = frozenset({"block", "ix_"})  # functions that look into lists themselves
+
+# Functions of lists of arrays.
+SEVERAL = frozenset(
+    {
         "choose",
         "column_stack",
         "concat",
         "concatenate",
         "dstack",
         "hstack",
-        "ix_",
         "lexsort",
-        "meshgrid",
         "multi_dot",
         "stack",
         "vstack",
-    ]
+    }
 )
 
 
@@ -56,11 +50,25 @@ class OfLists:
     def reduce(self, *args: Any, **options: Any) -> Any:
         return self.function.reduce(*_arrays(args), **options)
 
+    def reduceat(self, *args: Any, **options: Any) -> Any:
+        return self.function.reduceat(*_arrays(args), **options)
+
     def accumulate(self, *args: Any, **options: Any) -> Any:
         return self.function.accumulate(*_arrays(args), **options)
 
     def outer(self, *args: Any, **options: Any) -> Any:
         return self.function.outer(*_arrays(args), **options)
+
+
+class OfSeveral:
+    """A function of lists of arrays that accepts lists with traced values for these."""
+
+    def __init__(self, function: Any) -> None:
+        self.function = function
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        parts = [type(x)(_arrays(x)) if type(x) in (list, tuple) else x for x in args]
+        return self.function(*parts, **options)
 
 
 def _arrays(args: Sequence[Any]) -> Sequence[Any]:
@@ -73,15 +81,15 @@ def _arrays(args: Sequence[Any]) -> Sequence[Any]:
 def _of_module(module: ModuleType) -> Mapping[str, Callable[..., Any]]:
     others = {name for of in PROVIDERS[module.__name__] if of is not _of_module for name in of(module)}
     return {
-        name: OfLists(function)
+        name: (OfSeveral if name in SEVERAL else OfLists)(function)
         for name, function in vars(module).items()
         if (isinstance(function, np.ufunc) or (callable(function) and function in FUNCTIONS))
-        and name not in LISTS
+        and name not in LOOKING
         and name not in others
     }
 
 
-for _name in ("numpy", "numpy.linalg", "numpy.fft"):
+for _name in ("numpy", "numpy.linalg", "numpy.fft", "numpy.lib.stride_tricks"):
     substitutes(_name)(_of_module)
 
 

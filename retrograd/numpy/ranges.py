@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..tracer.array import shadow_of
-from ..tracer.creation import fresh, holds_tracers
+from ..tracer.creation import fresh, holds_tracers, joined
 from ..tracer.interception import substitutes
 from ..tracer.operands import shadow_dtype
 from ..tracer.table import implements
@@ -152,7 +152,7 @@ class Concatenator:
         return getattr(self._original, name)
 
     def __getitem__(self, key: Any) -> Any:
-        items = key if isinstance(key, tuple) else (key,)
+        items = [i if isinstance(i, slice) else joined(i) for i in (key if isinstance(key, tuple) else (key,))]
         like = self._original[tuple(plain_slice(i) if isinstance(i, slice) else shadow_of(i) for i in items)]
         bounds = [b for i in items if isinstance(i, slice) for b in (i.start, i.stop, i.step)]
         if not holds_tracers([*items, *bounds]):

@@ -24,7 +24,7 @@ from .trace import CURRENT
 
 Provider = Callable[[ModuleType], Mapping[str, Any]]
 
-UFUNC_METHODS = frozenset({"accumulate", "outer", "reduce"})
+UFUNC_METHODS = frozenset({"accumulate", "outer", "reduce", "reduceat"})
 LOADS = frozenset({"LOAD_ATTR", "LOAD_METHOD", "IMPORT_FROM"})
 PROVIDERS: dict[str, list[Provider]] = {}
 
