@@ -72,6 +72,7 @@ with _paused:  # modules live on: to look for garbage among them takes a sixth o
     from .tracer import askers as _askers  # noqa: F401 - it serves libraries that ask for plain numbers
     from .tracer import late_modules as _late_modules  # noqa: F401 - it follows modules imported inside
     from .tracer import state as _surroundings  # noqa: F401 - it watches what functions read besides their arguments
+    from .tracer import swallowed as _swallowed  # noqa: F401 - refusals that the function catches are raised again
     from .tracer.containers import register_container
 
 if TYPE_CHECKING:

@@ -45,12 +45,14 @@ Each class has a stable code. A message says what happened, where in the user's 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar, Final
 
 from .where import user_site
 
 HERE: Final = object()  # the default place: the user's line that led to the error
+MADE: list[Callable[[RetrogradError], None]] = []  # are told of each error as it is made
 
 
 class RetrogradError(Exception):
@@ -65,6 +67,8 @@ class RetrogradError(Exception):
         place = "" if where is None else f"\n  at {where}"
         mended = f"\n  remedy: {remedy or self.ours}" if remedy or self.ours else ""
         super().__init__(f"[{self.code}] {what}{place}{mended}")
+        for told in MADE:
+            told(self)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(type(self), where=self.where, remedy=self.remedy), (self.what,), vars(self)

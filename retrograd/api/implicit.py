@@ -14,6 +14,7 @@ from ..errors import CapturedTracerError, ShapeError, TracerError
 from ..ops.implicit import implicit as primitive
 from ..tracer.array import Tracer
 from ..tracer.record import enclosing
+from ..tracer.swallowed import forget
 from ..tracer.tree import flatten
 from .lens_node import by_host
 
@@ -103,7 +104,8 @@ def _solution(residual: Callable[..., Any], solver: Solver, args: tuple[Any, ...
 
     try:
         first = recorded_body(body, "solver", [(leaves, spec)])
-    except Exception:  # noqa: BLE001 - a library fails on traced values in its own ways; a fault of the solver comes again
+    except Exception as fault:  # noqa: BLE001 - a library fails on traced values in its own ways; a fault of the solver comes again
+        forget(fault)
         first = recorded_body(called, "solver", [(leaves, spec)])
     second = recorded_body(equation, "residual", [flatten(np.array(first.shadows[0])), (leaves, spec)])
     given = [x for x in leaves if isinstance(x, (Tracer, np.ndarray, np.generic)) or type(x) is int]

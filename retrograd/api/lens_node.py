@@ -19,6 +19,7 @@ from ..tracer.containers import prefix_leaves, register_container
 from ..tracer.foreign import adviser
 from ..tracer.outside import Plainly
 from ..tracer.record import enclosing, record
+from ..tracer.swallowed import forget
 from ..tracer.tree import flatten, map_leaves, unflatten
 from ..where import user_site
 from .custom import CustomVjp
@@ -76,6 +77,7 @@ def _traced_or_called(host: bool | None, traced: Callable[[], Any], called: Call
     except Exception as fault:
         if host is False or not (isinstance(fault, UNTRACED) or adviser().translated(fault) is not None):
             raise
+        forget(fault)
         return called()
 
 

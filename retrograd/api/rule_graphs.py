@@ -18,6 +18,7 @@ from ..ops.structural.host import repeats
 from ..ops.structural.loops import MOST_STEPS
 from ..passes.inline import inline_into
 from ..passes.transpose import transpose
+from ..tracer.swallowed import forget
 from ..tracer.trace import Capture
 
 
@@ -65,8 +66,8 @@ def check_linear(rule: Graph, known: int, results: int) -> None:
         transpose(Graph(rule.name, rule.inputs, rule.nodes, rule.outputs[results:]), known)
     except InternalError as fault:
         raise _not_linear(fault.what, fault.where) from None
-    except RetrogradError:  # what has no reverse mode may be there for forward mode
-        pass
+    except RetrogradError as fault:  # what has no reverse mode may be there for forward mode
+        forget(fault)
 
 
 def _not_linear(what: str, where: Any) -> NonDifferentiableError:

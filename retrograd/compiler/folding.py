@@ -24,6 +24,7 @@ from ..passes.fold_ways.apart import Apart, keep_apart, merged
 from ..tracer.around import kept
 from ..tracer.record import RECORDERS, Recorded
 from ..tracer.surroundings import Captures
+from ..tracer.swallowed import forget
 from ..tracer.trace import CURRENT, READER
 from .compilation import Compilation
 from .executable import Executable
@@ -284,7 +285,8 @@ class Folding:
             way = Compilation(repr(compiled), paths.template, recorded, derived, paths.settings, paths)
             with paused:
                 executable = Executable(_over(way.graph, first.places, paths), ordered=paths.ordered)
-        except RetrogradError:  # such as a transform that cannot batch it
+        except RetrogradError as fault:  # such as a transform that cannot batch it
+            forget(fault)
             return False
         captures = tuple(c.payload for c in paths._captures)
         fold.call = paths._follower(executable, captures, [way.assemble])

@@ -48,7 +48,8 @@ def called_inside(compiled: Callee, args: tuple[Any, ...], kwargs: dict[str, Any
     graph, operands = TRANSFORMS.without_idle_turn(derived.graph), [*call.values(), *recorded.captures]
     try:
         results = example_results(trace, graph, operands)
-    except Exception:  # noqa: BLE001 - it decided for other values, or catches what these raise: any exception
+    except Exception as fault:  # noqa: BLE001 - it decided for other values, or catches what these raise: any exception
+        TRANSFORMS.forget(fault)
         for rewind in rewinds:
             rewind()
         recorded, derived = compiled._record(call)

@@ -18,6 +18,7 @@ from ..ir.rewrite import walk
 from ..ops.elementary import pow_, power
 from ..ops.structural.guard import guard
 from ..tracer.surroundings import Captures
+from ..tracer.swallowed import forget
 from .cache import Cache
 from .compilation import Compilation
 from .paths import FINDERS, Found, Once, Paths
@@ -59,7 +60,8 @@ class Known(Once):
         """The result of what was recorded, or of a recording with static ints."""
         try:
             return super().call(compiled, leaves, captures, statics)
-        except ControlFlowError:
+        except ControlFlowError as fault:
+            forget(fault)
             found: Found = compiled.found(self._static)
             return found.paths.call(compiled, *found.operands)
 
@@ -86,7 +88,8 @@ def find(compiled: Any, call: Call) -> Found:
         return plainly(call)
     try:
         found = plainly(general if len(varying) == len(kept) else _with_traced(call, varying))
-    except Exception:  # noqa: BLE001 - whatever it is: if it is not for the int, it is raised again
+    except Exception as fault:  # noqa: BLE001 - whatever it is: if it is not for the int, it is raised again
+        forget(fault)
         seen.static |= varying
         return plainly(call)
     paths = found.paths

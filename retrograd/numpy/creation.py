@@ -141,7 +141,9 @@ def _has_traced_parts(obj: Any) -> bool:
 def _as(function: Function, obj: Any) -> Any:
     """Apply a NumPy conversion: the result is the object itself, another view of it, or a new array."""
     obj = _of_parts(*obj) if _has_traced_parts(obj) else joined(obj)
-    made = function(shadow_of(obj))
+    given = _of_object(obj)
+    obj = given if isinstance(given, Tracer) else obj
+    made = function(shadow_of(given))
     if made is shadow_of(obj):
         return obj
     if isinstance(obj, np.ndarray) and obj.dtype.kind in "SUMmO":
@@ -160,6 +162,14 @@ def _as(function: Function, obj: Any) -> Any:
     symbol = symbol_in(trace, np.reshape(obj if obj.dtype == made.dtype else obj.astype(made.dtype), made.shape))
     symbol = relaid(trace.builder.coerce(symbol, aval), made, np.reshape(obj.shadow, made.shape))
     return wrap(trace, symbol, made, user_site(2)[0])
+
+
+def _of_object(x: Any) -> Any:
+    """The array that an object of the user's gives, which may be traced, as NumPy does not allow; else the object."""
+    if isinstance(x, (Tracer, np.ndarray, np.generic, type)) or not hasattr(type(x), "__array__"):
+        return x
+    given = x.__array__()
+    return given if isinstance(given, (Tracer, np.ndarray)) else x
 
 
 def _conversion(name: str) -> Function:

@@ -14,6 +14,7 @@ from numpy import ndarray  # by name: in a trace, np.ndarray goes through interc
 from ..errors import TracerError
 from ..tracer.array import Tracer, shadow_of
 from ..tracer.operators import ARITHMETIC
+from ..tracer.swallowed import forget
 from ..tracer.table import FUNCTIONS, METHODS, UFUNC_METHODS
 from ..tracer.tree import flatten, map_leaves
 
@@ -76,6 +77,7 @@ def with_own_errors(handler: Function, function: Function, skip: int = 0) -> Fun
             own = numpys_error(function, args[skip:], options)
             if own is None or type(own) is type(fault):
                 raise
+            forget(fault)
             raise own from None
 
     return call

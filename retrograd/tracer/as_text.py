@@ -24,7 +24,7 @@ from .trace import READER, owner
 
 def text(x: Tracer) -> str:
     """``str(x)``, and ``print(x)``."""
-    return str(int(x)) if _is_int(x) else repr(x)
+    return str(int(x)) if _is_int(x) else Digits(repr(x))
 
 
 def formatted(x: Tracer, how: str) -> str:
@@ -32,7 +32,7 @@ def formatted(x: Tracer, how: str) -> str:
     if x.const or _is_int(x):
         return format(x.shadow if x.const else int(x), how)
     if not how:
-        return repr(x)
+        return Digits(repr(x))
     if for_this_call(x):
         return Digits(format(x.shadow, how))
     owner([x])  # after the trace, this is the fault

@@ -19,6 +19,7 @@ from ..where import user_frame
 from .around import Around, kept, renewed
 from .python_numbers import ASKED, LOOK_ALIKES, Namespace
 from .record import RECORDERS
+from .swallowed import forget
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -83,9 +84,10 @@ def following_numbers(trace: Callable[P, T]) -> Callable[P, T]:
                 with ASKERS.served(served):
                     try:
                         made = trace(*args, **options)
-                    except Exception:
+                    except Exception as fault:
                         if len(asked) == len(served):
                             raise
+                        forget(fault)
                     else:
                         if len(asked) == len(served):
                             return made

@@ -9,6 +9,7 @@ from typing import ParamSpec, TypeVar
 
 from . import class_methods, interception
 from .record import RECORDERS
+from .swallowed import forget
 from .trace import CURRENT
 
 T = TypeVar("T")
@@ -25,9 +26,10 @@ def importing(trace: Callable[P, T]) -> Callable[P, T]:
         before = _loaded()
         try:
             return trace(*args, **options)
-        except Exception:
+        except Exception as fault:
             if _loaded() == before:
                 raise
+            forget(fault)
         return trace(*args, **options)
 
     return traced

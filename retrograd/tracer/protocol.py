@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from ..errors import UnsupportedError
+from ..ir.primitive import TRANSFORMS
 from . import indexing
 from .array import Tracer
 from .foreign import adviser
@@ -35,9 +36,10 @@ def array_ufunc(self: Tracer, ufunc: Any, method: str, *inputs: Any, **options: 
         if handler is None:
             raise unsupported(f"np.{ufunc.__name__}.{method} of a traced value", "call the ufunc itself")
         return handler(ufunc, *inputs, **options)
-    except UnsupportedError:
+    except UnsupportedError as fault:
         if not UNTRACED[-1].known(method, inputs, options):
             raise
+        TRANSFORMS.forget(fault)
     return UNTRACED[-1].run(getattr(ufunc, method), inputs, options)
 
 
@@ -49,9 +51,10 @@ def array_function(
     if handler is not None:
         try:
             return handler(*args, **kwargs)
-        except UnsupportedError:
+        except UnsupportedError as fault:
             if not UNTRACED[-1].known(function, args, kwargs):
                 raise
+            TRANSFORMS.forget(fault)
     elif not UNTRACED[-1].known(function, args, kwargs):
         name = f"{function.__module__}.{function.__name__}"
         remedy = REMEDIES.get(function) or adviser().alternative(name) or "write it with other NumPy functions"

@@ -21,7 +21,7 @@ from .foreign import adviser
 from .interception import INTERCEPTION
 from .outside import trace_here
 from .surroundings import SURROUNDINGS
-from .trace import CURRENT, STATEFUL, Capture, Trace, owner, stateful, traceable
+from .trace import CURRENT, STATEFUL, Capture, Trace, owner, stateful, taint, traceable
 from .tree import Spec, flatten, map_leaves
 
 if TYPE_CHECKING:
@@ -72,8 +72,7 @@ def record(
     run: Callable[..., Recorded] = _recorded
     for wrap_recording in RECORDERS:
         run = wrap_recording(run)
-    recorded = run(function, name, examples, hints, concrete, max_nodes, gathers)
-    found: Recorded = TRANSFORMS.rolled(recorded, concrete)
+    found: Recorded = TRANSFORMS.rolled(run(function, name, examples, hints, concrete, max_nodes, gathers), concrete)
     return found
 
 
@@ -104,7 +103,7 @@ def _recorded(
         try:
             leaves, out_spec = flatten(_run(function, tracers))
         except Exception:
-            _note_decisions(trace)
+            taint(trace.parent if trace.decided else None)  # one that catches it does so for these decisions only
             raise
         outputs: list[Symbol] = []
         shadows: list[Any] = []
@@ -128,14 +127,6 @@ def _recorded(
     return Recorded(graph, out_spec, tuple(trace.captures.values()), tuple(shadows), statics, written, trace.tainted)
 
 
-def _note_decisions(trace: Trace) -> None:
-    """Taint the enclosing traces: if one of them catches the exception, it does so for these decisions only."""
-    outer = trace.parent if trace.decided else None
-    while outer is not None:
-        outer.tainted = True
-        outer = outer.parent
-
-
 def _run(function: Callable[[Sequence[Any]], Any], tracers: Sequence[Any]) -> Any:
     """Call the user's function; errors of NumPy and other libraries about traced values become ours."""
     try:
@@ -151,8 +142,7 @@ def _run(function: Callable[[Sequence[Any]], Any], tracers: Sequence[Any]) -> An
             raise
         if isinstance(ours, RetrogradError):
             raise ours.with_traceback(fault.__traceback__) from None
-        named = adviser().translated(fault)
-        if named is None:
+        if (named := adviser().translated(fault)) is None:
             raise
         raise named from fault
 

@@ -10,11 +10,11 @@ import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from types import CodeType, FrameType, ModuleType, TracebackType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from numpy import ndarray  # by name: in a trace, np.ndarray goes through interception
 
-from ..errors import TracerConversionError
+from ..errors import RetrogradError, TracerConversionError
 from ..where import Where, is_foreign
 from . import interception
 from .array import Tracer
@@ -86,7 +86,9 @@ ALTERNATIVES: dict[str, str] = {
 
 TYPES = re.compile(r"\b(Tracer|ndarray|numpy|float\d*|int\d*|complex\d*)\b")  # types that a traced value passes for
 
-NOT_AN_ARRAY = re.compile(r"\bTracer\b|__array__ method not producing an array")  # complaints about a traced value
+ARRAY_OF_OBJECT = "__array__ method not producing an array"
+OF_PYTHON = ("builtins", __name__.partition(".")[0])
+NOT_AN_ARRAY = re.compile(rf"\bTracer\b|{ARRAY_OF_OBJECT}")  # complaints about a traced value
 
 
 class Called(NamedTuple):
@@ -177,11 +179,28 @@ def translated(fault: Exception) -> TracerConversionError | None:
         return None
     name = called.text if called else "this operation"
     said = " ".join(str(fault).split())
-    return TracerConversionError(
+    found = TracerConversionError(
         f"{name} cannot take a traced value ({said})",
         where=Where(step.tb_frame.f_code.co_filename, step.tb_lineno),
         remedy=instead or "use the NumPy function of the same purpose, or return the value",
     )
+    found.__cause__ = fault
+    return found
+
+
+def complaint(fault: BaseException) -> None:
+    """Make a refusal of a library's complaint about a traced value, which the user's code catches.
+
+    Plain Python has the complaint, too, if it names an array as such, or comes from an operator or a builtin function.
+    """
+    said = str(fault) if isinstance(fault, Exception) and not isinstance(fault, RetrogradError) else ""
+    if not NOT_AN_ARRAY.search(said) and ("ndarray" in said or not TYPES.search(said)):
+        return
+    step = _users_step(fault.__traceback__)
+    called = step and _called(step.tb_frame, step.tb_lasti)
+    known = called and (alternative(called.name) or called.name.partition(".")[0] not in OF_PYTHON)
+    if known or ARRAY_OF_OBJECT in said:
+        translated(cast(Exception, fault))
 
 
 def _gets_traced(step: TracebackType | None) -> bool:

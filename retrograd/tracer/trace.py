@@ -131,11 +131,9 @@ class Trace:
 
     def descends_from(self, other: Trace) -> bool:
         trace: Trace | None = self
-        while trace is not None:
-            if trace is other:
-                return True
+        while trace is not None and trace is not other:
             trace = trace.parent
-        return False
+        return trace is other
 
     def constant(self, value: Any) -> Symbol:
         """A number or NumPy scalar as a constant of its own type."""
@@ -310,13 +308,17 @@ def noting_failure(function: F, faults: tuple[type[Exception], ...] = BY_VALUE) 
         try:
             return function(*args, **kwargs)
         except faults:
-            trace = CURRENT.get()
-            while trace is not None:
-                trace.tainted = True
-                trace = trace.parent
+            taint(CURRENT.get())
             raise
 
     return noted  # type: ignore[return-value]  # it takes and gives the same
+
+
+def taint(trace: Trace | None) -> None:
+    """Note in a trace and in those around it that what happened holds for these examples only."""
+    while trace is not None:
+        trace.tainted = True
+        trace = trace.parent
 
 
 def _checksum(array: np.ndarray[Any, Any]) -> int:

@@ -236,12 +236,24 @@ def test_a_foreign_error_that_is_not_about_a_traced_value_passes_unchanged():
         assert not isinstance(caught.value, errors.RetrogradError)
 
 
-def test_an_error_can_be_caught_in_the_traced_function():
+def test_a_refusal_that_the_traced_function_catches_is_raised_at_its_end():
     @rg.jit
     def f(x):
         try:
             return x.tobytes()
         except TypeError:
+            return x * 2.0
+
+    with pytest.raises(errors.UnsupportedError, match="tobytes"):
+        f(np.ones(2))
+
+
+def test_an_error_that_plain_numpy_has_too_can_be_caught_in_the_traced_function():
+    @rg.jit
+    def f(x):
+        try:
+            return x + np.zeros(3)
+        except ValueError:
             return x * 2.0
 
     np.testing.assert_array_equal(f(np.ones(2)), [2.0, 2.0])

@@ -21,6 +21,7 @@ from ...api.stop_gradient import stop_gradient
 from ...compiler.signature import name_of
 from ...errors import OptionError
 from ...tracer.array import Tracer, shadow_of
+from ...tracer.swallowed import forget
 from ...tracer.tree import flatten, map_leaves, unflatten
 from .vspaces import SparseObject, VSpace, vspace
 
@@ -180,7 +181,8 @@ def _traced_or_called(traced: Callable[[], Any], called: Callable[[], Any]) -> A
     """What can be traced, traced; else called by the compiled code, where a fault of the user's comes again."""
     try:
         return traced()
-    except Exception:  # noqa: BLE001 - a library fails on traced values in its own ways
+    except Exception as fault:  # noqa: BLE001 - a library fails on traced values in its own ways
+        forget(fault)
         return called()
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
+from ..refusals import complaint
 from .attributes import global_variable, lacks
 from .libraries import runs_library
 from .observer import Observer
@@ -23,6 +24,7 @@ class Missed(Observer):
     __slots__ = ()
 
     def active(self, reader: StateReader, given: Any) -> Any:
+        complaint(given)
         if isinstance(given, AttributeError) and given.name is not None:
             lacks(reader, given.obj, given.name)
         elif isinstance(given, ImportError) and given.name:

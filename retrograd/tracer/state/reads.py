@@ -21,6 +21,7 @@ from ...ir.types import in_order
 from ...where import Where
 from ..around import renewed
 from ..interception import StandIn
+from ..swallowed import forget
 from .caches import asked
 
 OF, KEY = ".of", ".key"  # names of variables that hold the operands of a subscript until it is read
@@ -198,7 +199,8 @@ class Read:
         """The present value; ``MISSING`` where there is none."""
         try:
             return _reader(self.kind, self.key if "{n}" in KINDS[self.kind].text else None)(self.place, self.key)
-        except Exception:  # noqa: BLE001 - a property of the user's may raise anything
+        except Exception as fault:  # noqa: BLE001 - a property of the user's may raise anything
+            forget(fault)
             return MISSING
 
     def holds(self) -> bool:

@@ -1,0 +1,193 @@
+"""A refusal that the traced function catches is raised again; what plain Python raises can be caught as ever."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import pickle
+import struct
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.signal import medfilt
+
+import retrograd as rg
+from retrograd import errors
+
+X = np.array([1.5, 2.0])
+W = np.zeros(2)
+FAULTS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError, errors.RetrogradError)
+
+
+def write(x: Any) -> float:
+    W[0] = x[0]
+    return 2.0
+
+
+REFUSED: dict[str, Callable[[Any], Any]] = {
+    "json": lambda x: len(json.dumps({"loss": float(x[0])})),
+    "tobytes": lambda x: x.tobytes()[7],
+    "text": lambda x: float(str(x[0])),
+    "f-string": lambda x: float(f"{x[0]}"),
+    "struct": lambda x: struct.pack("d", x[0])[7],
+    "Decimal": lambda x: float(Decimal(float(x[0]))),
+    "Fraction": lambda x: float(Fraction(float(x[0]))),
+    "pickle": lambda x: len(pickle.dumps(x)),
+    "bytes": lambda x: bytes(x)[7],
+    "memoryview": lambda x: memoryview(x)[0],
+    "medfilt": lambda x: medfilt(x, 3)[0],
+    "write": write,
+}
+CATCHABLE: dict[str, Callable[[Any], Any]] = {
+    "shapes": lambda x: x + np.zeros(3),
+    "reshape": lambda x: x.reshape(3),
+    "two elements": lambda x: 2.0 * float(x),
+    "one element": lambda x: float(x[:1]),
+    "complex of one element": lambda x: complex(x[:1]).real,
+    "two axes": lambda x: float(x[:1].reshape(1, 1)),
+    "index": lambda x: x[5],
+    "list index": lambda x: [1.0, 2.0][x[0]],
+    "text and number": lambda x: "a" + x[0],
+    "call": lambda x: x(),
+    "length": lambda x: len(x[0]),
+    "attribute": lambda x: x.nothing,
+    "json of an array": lambda x: len(json.dumps(x)),
+    "own": lambda x: {}["nothing"],
+}
+
+
+def by_except(g: Callable[[Any], Any], x: Any) -> Any:
+    try:
+        return x[0] * g(x)
+    except FAULTS:
+        return -x[0]
+
+
+def by_suppress(g: Callable[[Any], Any], x: Any) -> Any:
+    y = -x[0]
+    with contextlib.suppress(*FAULTS):
+        y = x[0] * g(x)
+    return y
+
+
+def in_a_branch(g: Callable[[Any], Any], x: Any) -> Any:
+    return rg.cond(x[0] > 0, lambda x: by_except(g, x), lambda x: x[1], x)
+
+
+def in_a_loop(g: Callable[[Any], Any], x: Any) -> Any:
+    return rg.fori_loop(0, 2, lambda i, c: c + by_except(g, x), 0.0)
+
+
+def in_a_gradient(g: Callable[[Any], Any], x: Any) -> Any:
+    return np.sum(rg.grad(lambda x: by_except(g, x))(x))
+
+
+def around_a_gradient(g: Callable[[Any], Any], x: Any) -> Any:
+    try:
+        return np.sum(rg.grad(lambda x: x[0] * g(x))(x))
+    except FAULTS:
+        return -x[0]
+
+
+def after_it_another(g: Callable[[Any], Any], x: Any) -> Any:
+    def inner(x: Any) -> Any:
+        by_except(g, x)
+        raise KeyError(0)
+
+    try:
+        return rg.jit(inner)(x)
+    except KeyError:
+        return x[1]
+
+
+TRANSFORMS = {"jit": rg.jit, "grad": rg.grad, "vmap": lambda f: lambda x: rg.vmap(f)(np.stack([x, x]))}
+PLACES = (by_except, by_suppress, in_a_branch, in_a_loop, in_a_gradient, around_a_gradient, after_it_another)
+
+
+@pytest.mark.parametrize("name", REFUSED)
+@pytest.mark.parametrize("place", [by_except, by_suppress])
+def test_a_refusal_that_is_caught_is_raised_again(place: Callable[..., Any], name: str) -> None:
+    with pytest.raises((errors.TracerError, errors.UserError)) as raised:
+        rg.jit(lambda x: place(REFUSED[name], x))(X)
+    assert raised.value.remedy
+    assert "test_swallowed.py" in str(raised.value.where)
+    assert any("caught this error" in note for note in raised.value.__notes__)
+    assert np.all(W == 0.0)
+
+
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_so_it_is_in_nested_traces_and_under_every_transform(transform: str, place: Callable[..., Any]) -> None:
+    with pytest.raises(errors.UnsupportedError, match="tobytes"):
+        TRANSFORMS[transform](lambda x: place(REFUSED["tobytes"], x))(X)
+
+
+@pytest.mark.parametrize("name", CATCHABLE)
+@pytest.mark.parametrize("place", [by_except, by_suppress])
+def test_what_plain_python_raises_can_be_caught(place: Callable[..., Any], name: str) -> None:
+    def f(x: Any) -> Any:
+        return np.sum(place(CATCHABLE[name], x))
+
+    assert rg.jit(f)(X) == f(X)
+
+
+def test_a_decision_that_a_loop_refuses_cannot_be_caught() -> None:
+    def body(c: Any, t: Any) -> Any:
+        try:
+            return (c + 1.0 if c > 0 else c - 1.0), c
+        except TypeError:
+            return c * 100.0, c
+
+    with pytest.raises(errors.ControlFlowError):
+        rg.jit(lambda x: rg.scan(body, x, np.arange(3.0))[0])(1.0)
+
+
+def test_another_exception_of_the_function_is_raised_with_the_refusal_as_its_context() -> None:
+    def f(x: Any) -> Any:
+        with contextlib.suppress(TypeError):
+            x.tobytes()
+        raise KeyError(7)
+
+    with pytest.raises(KeyError) as raised:
+        rg.jit(f)(X)
+    assert isinstance(raised.value.__context__, errors.UnsupportedError)
+
+
+def test_after_it_other_calls_are_traced() -> None:
+    def f(x: Any, flag: bool) -> Any:
+        return by_except(REFUSED["tobytes"], x) if flag else np.sum(x)
+
+    compiled = rg.jit(f)
+    for _ in range(2):
+        with pytest.raises(errors.UnsupportedError):
+            compiled(X, True)
+        assert compiled(X, False) == 3.5
+
+
+class Table:
+    """An object that NumPy takes for an array, of numbers or of an array."""
+
+    def __init__(self, a: Any) -> None:
+        self.a = a
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return np.asarray(self.a, dtype)
+
+
+@pytest.mark.parametrize("contents", [[1.0, 2.0], np.array([1.0, 2.0]), [1, 2]])
+@pytest.mark.parametrize("convert", [np.asarray, np.array, lambda t: np.asarray(t, np.float32)])
+def test_an_object_is_converted_as_its_own_method_says(contents: Any, convert: Callable[[Any], Any]) -> None:
+    table = Table(contents)
+
+    def f(x: Any) -> Any:
+        try:
+            return np.sum(convert(table) * x)
+        except ValueError:
+            return 100.0 * x[0]
+
+    assert rg.jit(f)(X) == 5.5
+    np.testing.assert_array_equal(rg.grad(f)(X), [1.0, 2.0])
