@@ -12,7 +12,8 @@ from ..tracer.array import apply, shadow_of
 from ..tracer.creation import fresh
 from ..tracer.operands import into, lifted, shadow_dtype
 from ..tracer.table import implements
-from .reductions import array_of, as_dtype
+from .creation import asarray
+from .reductions import as_dtype
 
 Sizes = Sequence[Any] | None
 SWAPPED: dict[Any, Any] = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}
@@ -91,7 +92,7 @@ def _transform(function: Any, a: Any, s: Sizes, axes: Any, norm: Any, out: Any, 
     if plan and _as_in_double(a, inverse, norm):
         x, plan = _in_double(a, x, plan[-1], inverse, norm), plan[:-1]
         return into(out, as_dtype(_complex(x, plan, inverse, norm) if plan else x, like.dtype))
-    return into(out, as_dtype(_complex(x, plan, inverse, norm), like.dtype) if plan else array_of(a))
+    return into(out, as_dtype(_complex(x, plan, inverse, norm), like.dtype) if plan else asarray(a))
 
 
 def _forward_real(function: Any, a: Any, s: Sizes, axes: Any, norm: Any, out: Any) -> Any:
