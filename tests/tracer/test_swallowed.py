@@ -20,7 +20,8 @@ from retrograd import errors
 
 X = np.array([1.5, 2.0])
 W = np.zeros(2)
-FAULTS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError, errors.RetrogradError)
+FAULTS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+FAULTS += (errors.RetrogradError, struct.error)
 
 
 def write(x: Any) -> float:
