@@ -251,3 +251,35 @@ def test_numbers_have_no_elements(monkeypatch):
         return [lambda: x[0], lambda: put(x, y), lambda: put(x, 1.0), lambda: put(y, x), lambda: y[0], lambda: y[()]]
 
     _holds(monkeypatch, calls, 1.5, np.float64(0.5))
+
+
+DERIVED: dict[str, Callable[[Any], Any]] = {
+    "a cast": lambda k: k.astype(float),
+    "a product with a float": lambda k: 1.0 * k,
+    "a complex one": lambda k: k.astype(complex),
+    "a broadcast": lambda k: np.broadcast_to(k, (2, 3)),
+    "a cast and a broadcast": lambda k: k + np.zeros((2, 3)),
+    "a NumPy number": lambda k: np.float64(k[0]),
+}
+KINDS = [np.array([1, 2, 3]), np.array([True, False, True]), np.array([1.5, 2.5, 0.5], np.float32)]
+
+
+@pytest.mark.whole
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("derived", DERIVED)
+@pytest.mark.parametrize("operate", BINARY, ids=lambda f: f.__name__)
+def test_an_operand_that_another_becomes_is_not_taken_for_it(operate, derived):
+    """What an operand is cast or broadcast to was there already, as the other operand; later calls have others."""
+    make = DERIVED[derived]
+    for k, swapped in product(KINDS, (False, True)):
+
+        def operation(a: Any, b: Any, swapped: bool = swapped) -> Any:
+            return operate(b, a) if swapped else operate(a, b)
+
+        y = make(k) * 3 + 1
+        try:
+            expected, _ = operation(y, k), operation(make(k), k)
+        except (TypeError, ValueError, IndexError):  # NumPy refuses it
+            continue
+        rg.jit(lambda k, operation=operation: operation(make(k), k))(k)
+        np.testing.assert_allclose(rg.jit(operation)(y, k), expected, rtol=1e-12)

@@ -176,9 +176,12 @@ def _recipe(trace: Trace, found: Any, given: Sequence[Any], new: Sequence[Node])
     ingredients = [each for v in node.inputs if (each := _ingredient(trace, v, given, used)) is not None]
     if len(ingredients) < len(node.inputs) or not used.issuperset(new):
         return None
+    sources = {each.source for each in ingredients}
+    if not all(k in sources or type(x) is int for k, x in enumerate(given)):  # the key has the ints themselves
+        return None  # one operand is what another becomes: a cast of it that was there already
     as_given = all(each.constant is None and not each.changes for each in ingredients)
-    sources = tuple([each.source for each in ingredients]) if as_given else None
-    return Recipe(_kind(found.shadow), _change(node), attrs_key(node.attrs), tuple(ingredients), sources)
+    order = tuple([each.source for each in ingredients]) if as_given else None
+    return Recipe(_kind(found.shadow), _change(node), attrs_key(node.attrs), tuple(ingredients), order)
 
 
 def _ingredient(trace: Trace, value: Value, given: Sequence[Any], used: set[Node]) -> Ingredient | None:
