@@ -85,7 +85,7 @@ class NumberEmitter(BodyEmitter):
     def _operand(self, node: Node, i: int, consts: dict[Value, Node]) -> str:
         value = node.inputs[i]
         if value in consts:
-            strong = any(v.aval.kind == "scalar" and v not in consts for v in node.inputs)
+            strong = any(v.aval.kind == "scalar" and _is_float64(v) and v not in consts for v in node.inputs)
             return literal(consts[value].attrs["value"]) if strong and node.prim.numpy.op else self._ref(value, consts)
         name = self.name[value]
         if value.aval.ndim == 1 and loop_of(node) is not None:
