@@ -14,7 +14,7 @@ from ..errors import CapturedTracerError, ShapeError, TracerError
 from ..ops.implicit import implicit as primitive
 from ..tracer.array import Tracer
 from ..tracer.record import enclosing
-from ..tracer.swallowed import forget
+from ..tracer.swallowed import forget_since, refusals
 from ..tracer.tree import flatten
 from .lens_node import by_host
 
@@ -102,10 +102,11 @@ def _solution(residual: Callable[..., Any], solver: Solver, args: tuple[Any, ...
             )
         return found
 
+    before = refusals()
     try:
         first = recorded_body(body, "solver", [(leaves, spec)])
-    except Exception as fault:  # noqa: BLE001 - a library fails on traced values in its own ways; a fault of the solver comes again
-        forget(fault)
+    except Exception:  # noqa: BLE001 - a library fails on traced values in its own ways; a fault of the solver comes again
+        forget_since(before)
         first = recorded_body(called, "solver", [(leaves, spec)])
     second = recorded_body(equation, "residual", [flatten(np.array(first.shadows[0])), (leaves, spec)])
     given = [x for x in leaves if isinstance(x, (Tracer, np.ndarray, np.generic)) or type(x) is int]

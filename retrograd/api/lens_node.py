@@ -19,7 +19,7 @@ from ..tracer.containers import prefix_leaves, register_container
 from ..tracer.foreign import adviser
 from ..tracer.outside import Plainly
 from ..tracer.record import enclosing, record
-from ..tracer.swallowed import forget
+from ..tracer.swallowed import forget_since, refusals
 from ..tracer.tree import flatten, map_leaves, unflatten
 from ..where import user_site
 from .custom import CustomVjp
@@ -72,12 +72,13 @@ def lens_node(function: Callable[..., Any], host: bool | None) -> CustomVjp:
 def _traced_or_called(host: bool | None, traced: Callable[[], Any], called: Callable[[], Any]) -> Any:
     if host:
         return called()
+    before = refusals()
     try:
         return traced()
     except Exception as fault:
         if host is False or not (isinstance(fault, UNTRACED) or adviser().translated(fault) is not None):
             raise
-        forget(fault)
+        forget_since(before)
         return called()
 
 

@@ -18,7 +18,7 @@ from ..ops.structural.host import repeats
 from ..ops.structural.loops import MOST_STEPS
 from ..passes.inline import inline_into
 from ..passes.transpose import transpose
-from ..tracer.swallowed import forget
+from ..tracer.swallowed import forget_since, refusals
 from ..tracer.trace import Capture
 
 
@@ -62,12 +62,13 @@ def check_linear(rule: Graph, known: int, results: int) -> None:
         if not _scales(rule, known, results):
             raise _not_linear("-2 times the tangents do not give -2 times the results", None)
         return
+    before = refusals()
     try:
         transpose(Graph(rule.name, rule.inputs, rule.nodes, rule.outputs[results:]), known)
     except InternalError as fault:
         raise _not_linear(fault.what, fault.where) from None
-    except RetrogradError as fault:  # what has no reverse mode may be there for forward mode
-        forget(fault)
+    except RetrogradError:  # what has no reverse mode may be there for forward mode
+        forget_since(before)
 
 
 def _not_linear(what: str, where: Any) -> NonDifferentiableError:

@@ -24,7 +24,7 @@ from ..passes.fold_ways.apart import Apart, keep_apart, merged
 from ..tracer.around import kept
 from ..tracer.record import RECORDERS, Recorded
 from ..tracer.surroundings import Captures
-from ..tracer.swallowed import forget
+from ..tracer.swallowed import forget_since, refusals
 from ..tracer.trace import CURRENT, READER
 from .compilation import Compilation
 from .executable import Executable
@@ -279,14 +279,14 @@ class Folding:
         """Compile what was folded; False where the transform has no use for it."""
         paths = self.paths
         first = fold.ways[0]
-        whole = replace(first.recorded, graph=fold.graph())
+        whole, before = replace(first.recorded, graph=fold.graph()), refusals()
         try:
             recorded, derived = instead(whole, lambda: compiled._record(call))
             way = Compilation(repr(compiled), paths.template, recorded, derived, paths.settings, paths)
             with paused:
                 executable = Executable(_over(way.graph, first.places, paths), ordered=paths.ordered)
-        except RetrogradError as fault:  # such as a transform that cannot batch it
-            forget(fault)
+        except RetrogradError:  # such as a transform that cannot batch it
+            forget_since(before)
             return False
         captures = tuple(c.payload for c in paths._captures)
         fold.call = paths._follower(executable, captures, [way.assemble])

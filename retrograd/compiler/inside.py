@@ -44,12 +44,12 @@ def called_inside(compiled: Callee, args: tuple[Any, ...], kwargs: dict[str, Any
     recorded, derived = _recorded_once(compiled, trace, call)
     if recorded.written:
         TRANSFORMS.check_apart([*call.values(), *(c.payload for c in recorded.captures)], recorded.written)
-    rewinds = [kind.rewinding(trace) for kind in STATEFUL]
+    rewinds, before = [kind.rewinding(trace) for kind in STATEFUL], TRANSFORMS.refusals()
     graph, operands = TRANSFORMS.without_idle_turn(derived.graph), [*call.values(), *recorded.captures]
     try:
         results = example_results(trace, graph, operands)
-    except Exception as fault:  # noqa: BLE001 - it decided for other values, or catches what these raise: any exception
-        TRANSFORMS.forget(fault)
+    except Exception:  # noqa: BLE001 - it decided for other values, or catches what these raise: any exception
+        TRANSFORMS.forget_since(before)
         for rewind in rewinds:
             rewind()
         recorded, derived = compiled._record(call)

@@ -18,7 +18,7 @@ from ..ir.rewrite import walk
 from ..ops.elementary import pow_, power
 from ..ops.structural.guard import guard
 from ..tracer.surroundings import Captures
-from ..tracer.swallowed import forget
+from ..tracer.swallowed import forget_since, refusals
 from .cache import Cache
 from .compilation import Compilation
 from .paths import FINDERS, Found, Once, Paths
@@ -58,10 +58,11 @@ class Known(Once):
 
     def call(self, compiled: Any, leaves: Sequence[Any], captures: Captures, statics: Sequence[Any] = ()) -> Any:
         """The result of what was recorded, or of a recording with static ints."""
+        before = refusals()
         try:
             return super().call(compiled, leaves, captures, statics)
-        except ControlFlowError as fault:
-            forget(fault)
+        except ControlFlowError:
+            forget_since(before)
             found: Found = compiled.found(self._static)
             return found.paths.call(compiled, *found.operands)
 
@@ -86,10 +87,11 @@ def find(compiled: Any, call: Call) -> Found:
     varying = seen.traced(call)
     if not varying:
         return plainly(call)
+    before = refusals()
     try:
         found = plainly(general if len(varying) == len(kept) else _with_traced(call, varying))
-    except Exception as fault:  # noqa: BLE001 - whatever it is: if it is not for the int, it is raised again
-        forget(fault)
+    except Exception:  # noqa: BLE001 - whatever it is: if it is not for the int, it is raised again
+        forget_since(before)
         seen.static |= varying
         return plainly(call)
     paths = found.paths

@@ -70,7 +70,8 @@ def _round(self: Tracer, digits: int | None = None) -> Any:
     if isinstance(self.shadow, (int, np.integer)):
         whole = self if digits is None or digits >= 0 else np.round(self, digits)
         return number(whole, int) if digits is None or isinstance(self.shadow, int) else whole
-    if isinstance(self.shadow, np.ndarray) or not isinstance(self.shadow, np.floating):
+    if not isinstance(self.shadow, np.floating):
+        round(self.shadow)  # of arrays and complex numbers it is an error in NumPy
         raise unsupported("round() of a traced value that is not a NumPy number", "use np.round")
     return int(np.rint(self)) if digits is None else np.round(self, digits)
 

@@ -36,6 +36,8 @@ def formatted(x: Tracer, how: str) -> str:
     if for_this_call(x):
         return Digits(format(x.shadow, how))
     owner([x])  # after the trace, this is the fault
+    if np.ndim(x.shadow):
+        format(x.shadow, how)  # an error in NumPy, too
     raise TracerConversionError(
         f"a traced value is formatted by {how!r}, but its value is known only when the compiled function runs",
         remedy="print the value itself, which shows its example value, or return it",

@@ -19,7 +19,7 @@ from ..where import user_frame
 from .around import Around, kept, renewed
 from .python_numbers import ASKED, LOOK_ALIKES, Namespace
 from .record import RECORDERS
-from .swallowed import forget
+from .swallowed import forget_since, refusals
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -80,14 +80,14 @@ def following_numbers(trace: Callable[P, T]) -> Callable[P, T]:
         token = _asked.set(asked)
         try:
             while True:
-                served = dict(asked)
+                served, before = dict(asked), refusals()
                 with ASKERS.served(served):
                     try:
                         made = trace(*args, **options)
-                    except Exception as fault:
+                    except Exception:
                         if len(asked) == len(served):
                             raise
-                        forget(fault)
+                        forget_since(before)
                     else:
                         if len(asked) == len(served):
                             return made

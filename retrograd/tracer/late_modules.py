@@ -9,7 +9,7 @@ from typing import ParamSpec, TypeVar
 
 from . import class_methods, interception
 from .record import RECORDERS
-from .swallowed import forget
+from .swallowed import forget_since, refusals
 from .trace import CURRENT
 
 T = TypeVar("T")
@@ -23,13 +23,13 @@ def importing(trace: Callable[P, T]) -> Callable[P, T]:
     def traced(*args: P.args, **options: P.kwargs) -> T:
         if CURRENT.get() is not None:
             return trace(*args, **options)
-        before = _loaded()
+        before, made = _loaded(), refusals()
         try:
             return trace(*args, **options)
-        except Exception as fault:
+        except Exception:
             if _loaded() == before:
                 raise
-            forget(fault)
+            forget_since(made)
         return trace(*args, **options)
 
     return traced

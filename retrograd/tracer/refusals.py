@@ -88,6 +88,10 @@ TYPES = re.compile(r"\b(Tracer|ndarray|numpy|float\d*|int\d*|complex\d*)\b")  # 
 
 ARRAY_OF_OBJECT = "__array__ method not producing an array"
 OF_PYTHON = ("builtins", __name__.partition(".")[0])
+WANTED = re.compile(r"\b(expected|must be|should be)\b")
+OF_NUMBERS = re.compile(
+    r"\b(array|buffer|bytes-like|complex|float|index|int|integer|iterable|number|numeric|real|sequence)\b"
+)
 NOT_AN_ARRAY = re.compile(rf"\bTracer\b|{ARRAY_OF_OBJECT}")  # complaints about a traced value
 
 
@@ -191,9 +195,12 @@ def translated(fault: Exception) -> TracerConversionError | None:
 def complaint(fault: BaseException) -> None:
     """Make a refusal of a library's complaint about a traced value, which the user's code catches.
 
-    Plain Python has the complaint, too, if it names an array as such, or comes from an operator or a builtin function.
+    Plain Python has the complaint, too, if it names an array as such, comes from an operator or a builtin function, or
+    wants something else than numbers, such as a path.
     """
     said = str(fault) if isinstance(fault, Exception) and not isinstance(fault, RetrogradError) else ""
+    if WANTED.search(said) and not OF_NUMBERS.search(said):
+        return
     if not NOT_AN_ARRAY.search(said) and ("ndarray" in said or not TYPES.search(said)):
         return
     step = _users_step(fault.__traceback__)

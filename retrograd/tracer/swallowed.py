@@ -2,17 +2,17 @@
 
 A refusal says that the plain program would go on where a traced value cannot. What the function's own ``except`` does
 in its place is no part of the plain program, so its result would be wrong. Our own code may catch a refusal where it
-does what the plain program would do: it calls ``forget``.
+does what the plain program would do: it calls ``forget``, or ``forget_since``.
 """
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextvars import ContextVar
 from typing import ParamSpec, TypeVar
 
-from ..errors import MADE, CapturedWriteError, RetrogradError, TracerError, UnsupportedError
+from ..errors import MADE, CapturedWriteError, RetrogradError, TraceLengthError, TracerError, UnsupportedError
 from ..ir.primitive import TRANSFORMS
 from .around import kept
 from .outside import trace_here
@@ -22,41 +22,44 @@ from .trace import CURRENT
 T = TypeVar("T")
 P = ParamSpec("P")
 
-REFUSALS = (UnsupportedError, CapturedWriteError, TracerError)  # plain NumPy raises nothing where these are raised
+# Plain NumPy raises nothing where these are raised.
+REFUSALS = (UnsupportedError, CapturedWriteError, TraceLengthError, TracerError)
 NOTE = (
     "The traced function caught this error and went on. The plain function has no such error, so it would go on "
     "otherwise, and what is computed after it would be wrong."
 )
 
-_first: ContextVar[list[RetrogradError] | None] = ContextVar("retrograd_first_refusal", default=None)
-kept(_first)
+_made: ContextVar[list[RetrogradError] | None] = ContextVar("retrograd_refusals", default=None)
+kept(_made)
 
 
-def _noted(fault: RetrogradError) -> None:
-    """Keep the first refusal of the outermost trace."""
-    first = _first.get()
-    if first is not None and not first and isinstance(fault, REFUSALS) and trace_here(2) is not None:
-        first.append(fault)
+def _note(fault: RetrogradError) -> None:
+    """Keep a refusal with the outermost trace."""
+    made = _made.get()
+    if made is not None and isinstance(fault, REFUSALS) and trace_here(2) is not None:
+        made.append(fault)
+
+
+@TRANSFORMS.register("refusals")
+def refusals() -> int:
+    """How many refusals the outermost trace has made."""
+    return len(_made.get() or ())
+
+
+@TRANSFORMS.register("forget_since")
+def forget_since(count: int) -> None:
+    """Forget all refusals but so many: our own code does what the plain program would do in place of the others."""
+    made = _made.get()
+    if made:
+        del made[count:]
 
 
 @TRANSFORMS.register("forget")
-def forget(fault: BaseException) -> None:
-    """Forget the refusal that an exception comes from, since our own code caught it."""
-    first = _first.get()
-    if first and not {*map(id, _chain(fault))}.isdisjoint(map(id, _chain(first[0]))):
-        first.clear()
-
-
-def _chain(fault: BaseException) -> Iterator[BaseException]:
-    """An exception, and those that were being handled as it was raised."""
-    seen: set[int] = set()
-    stack: list[BaseException | None] = [fault]
-    while stack:
-        each = stack.pop()
-        if each is not None and id(each) not in seen:
-            seen.add(id(each))
-            yield each
-            stack += [each.__cause__, each.__context__]
+def forget(fault: Exception) -> None:
+    """Forget one refusal, which our own code caught."""
+    made = _made.get()
+    if made and any(each is fault for each in made):
+        del made[next(k for k, each in enumerate(made) if each is fault)]
 
 
 def remembering(trace: Callable[P, T]) -> Callable[P, T]:
@@ -67,26 +70,27 @@ def remembering(trace: Callable[P, T]) -> Callable[P, T]:
 
     @functools.wraps(trace)
     def traced(*args: P.args, **options: P.kwargs) -> T:
-        first = _first.get()
-        if first is None or CURRENT.get() is None:
-            first = []
-        token = _first.set(first)
-        fresh = not first
+        made = _made.get()
+        if made is None or CURRENT.get() is None:
+            made = []
+        token, before = _made.set(made), len(made)
         try:
-            made = trace(*args, **options)
+            found = trace(*args, **options)
         except Exception as fault:
-            if fresh and first and fault.__context__ is None and all(each is not fault for each in _chain(first[0])):
-                fault.__context__ = first[0]
+            if len(made) > before and fault.__context__ is None and fault is not made[before]:
+                fault.__context__ = made[before]
             raise
         finally:
-            _first.reset(token)
-        if fresh and first:
-            first[0].add_note(NOTE)
-            raise first[0]
-        return made
+            _made.reset(token)
+        if len(made) > before:
+            refusal = made[before]
+            if NOTE not in getattr(refusal, "__notes__", ()):
+                refusal.add_note(NOTE)
+            raise refusal
+        return found
 
     return traced
 
 
-MADE.append(_noted)
+MADE.append(_note)
 RECORDERS.insert(0, remembering)  # within those that trace again: each of their traces ends with its own refusal

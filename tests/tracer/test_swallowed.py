@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import inspect
 import json
+import os
 import pickle
 import struct
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -192,3 +195,79 @@ def test_an_object_is_converted_as_its_own_method_says(contents: Any, convert: C
 
     assert rg.jit(f)(X) == 5.5
     np.testing.assert_array_equal(rg.grad(f)(X), [1.0, 2.0])
+
+
+def test_a_refusal_stays_if_the_handler_runs_what_catches_its_own() -> None:
+    """A compiled function that takes a path it has not taken, and a lens that the host calls, forget theirs alone."""
+
+    @rg.jit
+    def otherwise(y: Any) -> Any:
+        return -y if y > 0 else y * 10.0
+
+    def by_host(y: Any) -> Any:
+        return float(str(float(y))), lambda ct: ct
+
+    for handler in (otherwise, rg.lens(by_host), lambda y: y.reshape(7)):
+
+        def f(x: Any, handler: Callable[..., Any] = handler) -> Any:
+            otherwise(x - 5.0)
+            try:
+                n = len(json.dumps(x))
+            except TypeError:
+                with contextlib.suppress(AttributeError, ValueError):
+                    return handler(x)
+                return x
+            return x * n
+
+        with pytest.raises(errors.TracerConversionError, match=r"json\.dumps"):
+            rg.jit(f)(2.0)
+
+
+def test_a_trace_that_is_too_long_is_no_error_of_the_programs() -> None:
+    def f(x: Any, n: int) -> Any:
+        y = x
+        try:
+            for i in range(n):
+                y = y * 1.0001 + np.sin(x * i) if i % 7 and (i * i) % 11 else y - 1e-3 * i
+        except ValueError:
+            return x
+        return y
+
+    with rg.config(max_nodes=200), pytest.raises(errors.TraceLengthError):
+        rg.jit(f)(2.0, 3000)
+
+
+def test_what_the_host_calls_may_catch_its_own_errors() -> None:
+    """The first try, which is traced, catches a refusal before it fails on another."""
+
+    def host(y: Any) -> Any:
+        try:
+            n = len(json.dumps(y))
+        except TypeError:
+            n = -5
+        return float(Decimal(y)) * n, lambda ct: 3.0 * ct
+
+    assert rg.lens(host)(2.0) + 1 == 7.0
+    assert rg.jit(lambda y: rg.lens(host)(y) + 1)(2.0) == 7.0
+
+
+NO_NUMBERS: dict[str, Callable[[Any], Any]] = {
+    "a path": os.fspath,
+    "a file": open,
+    "Path": Path,
+    "source": inspect.getsource,
+    "format": lambda x: f"{x:.2f}",
+    "round": round,
+}
+
+
+@pytest.mark.parametrize("name", NO_NUMBERS)
+def test_what_takes_no_array_may_be_tried(name: str) -> None:
+    def f(x: Any) -> Any:
+        try:
+            NO_NUMBERS[name](x)
+        except TypeError:
+            return 2.0 * x
+        return x
+
+    np.testing.assert_array_equal(rg.jit(f)(X), f(X))

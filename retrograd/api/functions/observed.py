@@ -21,7 +21,7 @@ from ...passes.control.expose_calls import Axis, Exposed, Site, expose
 from ...tracer.array import Tracer, shadow_of, symbol_in, wrap
 from ...tracer.containers import register_container
 from ...tracer.record import enclosing
-from ...tracer.swallowed import forget
+from ...tracer.swallowed import forget_since, refusals
 from ...tracer.trace import STOPPED, Trace
 from ...tracer.tree import Spec, flatten, unflatten
 from ...where import user_site
@@ -138,10 +138,11 @@ class FunctionValue:
 
     def _results(self, args: tuple[Any, ...]) -> Any:
         """The results of the function; if it cannot be traced, the host calls it: with pairs, but no derivative."""
+        before = refusals()
         try:
             return self.function(*args)
-        except (UnsupportedError, TracerConversionError) as fault:
-            forget(fault)
+        except (UnsupportedError, TracerConversionError):
+            forget_since(before)
             return by_host(self.function, args)
 
 

@@ -21,7 +21,7 @@ from ...api.stop_gradient import stop_gradient
 from ...compiler.signature import name_of
 from ...errors import OptionError
 from ...tracer.array import Tracer, shadow_of
-from ...tracer.swallowed import forget
+from ...tracer.swallowed import forget_since, refusals
 from ...tracer.tree import flatten, map_leaves, unflatten
 from .vspaces import SparseObject, VSpace, vspace
 
@@ -179,10 +179,11 @@ def _dense(found: Any, x: Any) -> Any:
 
 def _traced_or_called(traced: Callable[[], Any], called: Callable[[], Any]) -> Any:
     """What can be traced, traced; else called by the compiled code, where a fault of the user's comes again."""
+    before = refusals()
     try:
         return traced()
-    except Exception as fault:  # noqa: BLE001 - a library fails on traced values in its own ways
-        forget(fault)
+    except Exception:  # noqa: BLE001 - a library fails on traced values in its own ways
+        forget_since(before)
         return called()
 
 

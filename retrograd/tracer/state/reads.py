@@ -21,7 +21,7 @@ from ...ir.types import in_order
 from ...where import Where
 from ..around import renewed
 from ..interception import StandIn
-from ..swallowed import forget
+from ..swallowed import forget_since, refusals
 from .caches import asked
 
 OF, KEY = ".of", ".key"  # names of variables that hold the operands of a subscript until it is read
@@ -197,10 +197,11 @@ class Read:
     @property
     def now(self) -> Any:
         """The present value; ``MISSING`` where there is none."""
+        before = refusals()
         try:
             return _reader(self.kind, self.key if "{n}" in KINDS[self.kind].text else None)(self.place, self.key)
-        except Exception as fault:  # noqa: BLE001 - a property of the user's may raise anything
-            forget(fault)
+        except Exception:  # noqa: BLE001 - a property of the user's may raise anything
+            forget_since(before)
             return MISSING
 
     def holds(self) -> bool:
