@@ -53,9 +53,9 @@ class Packages(dict[str, bool]):
         self.packages = packages
 
     def __missing__(self, name: str) -> bool:
-        package = name.partition(".")[0]
+        package = str(name).partition(".")[0]  # a program may have put anything there
         module = sys.modules.get(name) or sys.modules.get(package)  # it may be imported later
-        found = package in self.packages and (package in OURS or not _is_users(module))
+        found = package in self.packages and (package in OURS or not _is_users(module, package))
         return self.setdefault(name, found) if module or not found else True
 
 
@@ -126,15 +126,16 @@ def user_site(depth: int = 1) -> tuple[Where, str | None] | tuple[None, None]:
 def warn(message: str, category: type[Warning]) -> None:
     """A warning at the user's line."""
     frame = user_frame(sys._getframe(1)) or sys._getframe(1)
-    names = frame.f_globals
-    registry = names.setdefault("__warningregistry__", {})
-    warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, names.get("__name__"), registry)
+    registry, name = frame.f_globals.setdefault("__warningregistry__", {}), frame.f_globals.get("__name__")
+    warnings.warn_explicit(message, category, frame.f_code.co_filename, frame.f_lineno, name, registry)
 
 
-def _is_users(module: object) -> bool:
-    """Whether a module's file is Python code, and is not of the standard library or of an installed package."""
-    file = str(getattr(module, "__file__", None))
-    return file.endswith((".py", ".pyc")) and not file.startswith(STANDARD) and "-packages" not in file
+def _is_users(module: object, package: str) -> bool:
+    """Whether a module's file is not of the standard library or installed; without one, whether no import made it."""
+    if not (file := getattr(module, "__file__", None)):
+        return getattr(sys.modules.get(package), "__spec__", 0) is None
+    installed = "site-packages" in file or "dist-packages" in file or file.startswith(STANDARD)
+    return str(file).endswith((".py", ".pyc")) and not installed
 
 
 def _described(frame: FrameType, stores: Mapping[int, str]) -> Site:

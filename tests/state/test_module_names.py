@@ -108,3 +108,32 @@ def test_a_module_may_be_imported_later() -> None:
     assert FOREIGN[name]
     assert name not in FOREIGN or "lib2to3" in sys.modules
     assert not FOREIGN["nothing_of_this_name"]
+
+
+@pytest.mark.parametrize("place", ["my-packages", "in memory"])
+def test_it_need_not_lie_beside_the_program(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "sched", raising=False)
+    forget("sched")
+    if place == "in memory":
+        module = ModuleType("sched")
+        exec(SOURCE, vars(module))
+        monkeypatch.setitem(sys.modules, "sched", module)
+    else:
+        folder = tmp_path / place
+        folder.mkdir()
+        (folder / "sched.py").write_text(SOURCE)
+        monkeypatch.syspath_prepend(folder)
+        module = importlib.import_module("sched")
+        monkeypatch.setitem(sys.modules, "sched", module)
+    compiled = rg.jit(module.loss)
+    assert compiled(3.0) == 6.0
+    module.K = 5.0
+    assert compiled(3.0) == 15.0
+    forget("sched")
+
+
+@pytest.mark.parametrize("name", [None, 3])
+def test_a_program_may_have_any_name(name: Any) -> None:
+    space = {"__name__": name}
+    exec("def f(x): return 2.0 * x", space)
+    assert rg.jit(space["f"])(3.0) == 6.0
