@@ -37,7 +37,7 @@ def copied(x): return copy.copy(model).k * x
 def helper(): return K
 def helped(x): return helper() * x
 """
-NAMES = ["profile", "glob", "typing", "pyclbr.model", "distributed"]
+NAMES = ["profile", "glob", "logging", "pyclbr.model", "distributed"]
 
 
 @pytest.fixture(params=NAMES)
