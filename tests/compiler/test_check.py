@@ -127,7 +127,7 @@ def test_each_kind_reads_the_same_by_its_source_and_by_now(kind):
         "data": ([1, 2.0, "a"], None),
     }
     place, key = places.get(
-        kind, ([1.0, 2.0], "name") if kind in ("len", "keys", "set", "truth") else (Place(), "name")
+        kind, ([1.0, 2.0], "name") if kind in ("len", "keys", "set", "truth", "types") else (Place(), "name")
     )
     read = Read(place, kind, key, None)
     text = KINDS[kind].text.format(p="p", k="k", n=key)

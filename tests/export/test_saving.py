@@ -78,7 +78,7 @@ def test_loaded_functions_are_mapped_and_nested_and_shown(tmp_path: Path) -> Non
     lanes = np.stack([X, 2.0 * X])
     np.testing.assert_allclose(rg.vmap(force)(lanes), [rg.grad(energy)(x) for x in lanes], rtol=1e-15)
     np.testing.assert_allclose(rg.jacobian(force)(X), rg.hessian(energy)(X), rtol=1e-12)
-    assert "np.cos(x)" in force.source(X)
+    assert "cos(x" in force.source(X)
     assert repr(force) == "<loaded energy_grad>"
     assert force.plan(X).peak_bytes >= 0
     assert rg.grad(lambda x: np.sum(force(x)), argnums="x")(X).shape == (3,)
