@@ -104,9 +104,9 @@ def test_pythons_own_modules_are_foreign() -> None:
 
 
 def test_a_module_may_be_imported_later() -> None:
-    name = "lib2to3.nothing_of_this_name"
+    name = "idlelib.nothing_of_this_name"
     assert FOREIGN[name]
-    assert name not in FOREIGN or "lib2to3" in sys.modules
+    assert name not in FOREIGN or "idlelib" in sys.modules
     assert not FOREIGN["nothing_of_this_name"]
 
 

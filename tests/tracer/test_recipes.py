@@ -68,7 +68,7 @@ def _attempts(calls: list[Callable[[], Any]]) -> Callable[[], list[Any]]:
             try:
                 found.append(call())
             except Exception as fault:  # noqa: BLE001 - which error it is must be the same, too
-                (swallowed._first.get() or []).clear()  # it is caught on purpose
+                (swallowed._made.get() or []).clear()  # it is caught on purpose
                 found.append(f"{type(fault).__name__}: {fault}")
         return found
 

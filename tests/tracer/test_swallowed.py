@@ -130,6 +130,7 @@ def test_so_it_is_in_nested_traces_and_under_every_transform(transform: str, pla
         TRANSFORMS[transform](lambda x: place(REFUSED["tobytes"], x))(X)
 
 
+@pytest.mark.filterwarnings("ignore:Conversion of an array")  # which is an error since NumPy 2.4
 @pytest.mark.parametrize("name", CATCHABLE)
 @pytest.mark.parametrize("place", [by_except, by_suppress])
 def test_what_plain_python_raises_can_be_caught(place: Callable[..., Any], name: str) -> None:
