@@ -132,10 +132,10 @@ def warn(message: str, category: type[Warning]) -> None:
 
 def _is_users(module: object, package: str) -> bool:
     """Whether a module's file is not of the standard library or installed; without one, whether no import made it."""
-    if not (file := getattr(module, "__file__", None)):
+    if not (file := str(getattr(module, "__file__", None) or "")):
         return getattr(sys.modules.get(package), "__spec__", 0) is None
     installed = "site-packages" in file or "dist-packages" in file or file.startswith(STANDARD)
-    return str(file).endswith((".py", ".pyc")) and not installed
+    return file.endswith((".py", ".pyc")) and not installed
 
 
 def _described(frame: FrameType, stores: Mapping[int, str]) -> Site:

@@ -88,10 +88,16 @@ def versions_of(function: Callable[..., Any], key: Hashable) -> Versions | None:
         if found is None or found[0]() is not origin.__code__:
             found = (weakref.ref(origin.__code__, lambda _: _by_code.pop(full, None)), [])
         _by_code[full] = found  # the last that was asked for
-        if len(_by_code) > (most := config.cache_size):
-            for oldest in [*_by_code][:-most]:  # all keys at once: code may go at any time, and its entry with it
-                _by_code.pop(oldest, None)
+        trim(_by_code, config.cache_size)
     return found[1]
+
+
+def trim(table: dict[Any, Any], most: int) -> None:
+    """Remove the oldest entries beyond so many. Other threads may do so meanwhile, and code may go, with its entry."""
+    if len(table) > most:
+        keys = [*table]  # at once
+        for oldest in keys[: max(0, len(keys) - most)]:
+            table.pop(oldest, None)
 
 
 def keep(paths: Paths, versions: Versions, put: Callable[[Versions, Paths], None]) -> None:

@@ -23,6 +23,7 @@ from .cache import Cache
 from .compilation import Compilation
 from .paths import FINDERS, Found, Once, Paths
 from .settings import config
+from .sharing import trim
 from .signature import Call
 
 MOST = 1 << 53  # the largest int that is traced: floats hold it
@@ -126,9 +127,7 @@ def _seen_so_far(cache: Cache[Any], general: Call, kept: list[int]) -> Seen:
     seen = signatures.get(key)
     if seen is None:
         seen = signatures.setdefault(key, Seen({i: general.leaves[i] for i in kept}))
-        if len(signatures) > (most := config.cache_size + 1):
-            for oldest in [*signatures][:-most]:  # all keys at once: other threads add and remove some, too
-                signatures.pop(oldest, None)
+        trim(signatures, config.cache_size + 1)
     return seen
 
 

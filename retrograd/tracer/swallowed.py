@@ -58,8 +58,8 @@ def forget_since(count: int) -> None:
 def forget(fault: Exception) -> None:
     """Forget one refusal, which our own code caught."""
     made = _made.get()
-    if made and any(each is fault for each in made):
-        del made[next(k for k, each in enumerate(made) if each is fault)]
+    if made and isinstance(fault, RetrogradError) and fault in made:
+        made.remove(fault)
 
 
 def remembering(trace: Callable[P, T]) -> Callable[P, T]:

@@ -110,13 +110,15 @@ def test_a_module_may_be_imported_later() -> None:
     assert not FOREIGN["nothing_of_this_name"]
 
 
-@pytest.mark.parametrize("place", ["my-packages", "in memory"])
+@pytest.mark.parametrize("place", ["my-packages", "in memory", "in memory, with a Path"])
 def test_it_need_not_lie_beside_the_program(place: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "sched", raising=False)
     forget("sched")
-    if place == "in memory":
+    if place.startswith("in memory"):
         module = ModuleType("sched")
         exec(SOURCE, vars(module))
+        if place != "in memory":
+            vars(module)["__file__"] = tmp_path / "sched.py"
         monkeypatch.setitem(sys.modules, "sched", module)
     else:
         folder = tmp_path / place

@@ -77,10 +77,11 @@ def _quicker(graph: Graph, made: _IntoNumbers) -> Graph | None:
     except _StaysWhole:
         return None
     before, after = ([node for node in walk(g) if node.inputs] for g in (graph, apart))
+    if len(after) > MOST:
+        return None
     ends = sum(node.prim in (elements, assemble) for node in after)
     calls = sum(2 if node.prim.name in REDUCTIONS else 1 for node in before)  # of NumPy's; a reduction takes as two
-    quicker = sum(map(_operations, after)) - ends <= NUMBERS_PER_CALL * (calls - ends)
-    return apart if quicker and len(after) <= MOST else None
+    return apart if sum(map(_operations, after)) - ends <= NUMBERS_PER_CALL * (calls - ends) else None
 
 
 def _operations(node: Node) -> int:
