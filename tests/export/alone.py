@@ -19,8 +19,9 @@ def module_at(path: Path) -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
+    sys.modules[path.stem] = module  # dataclasses look there
     spec.loader.exec_module(module)
+    del sys.modules[path.stem]
     return module
 
 
