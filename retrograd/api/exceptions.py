@@ -10,7 +10,7 @@ import numpy as np
 
 from ..compiler.compiled import Compiled
 from ..compiler.example_values import examples
-from ..compiler.record_body import Escape, check_functions, check_single, results
+from ..compiler.record_body import LEFT, Escape, check_functions, check_single, results
 from ..compiler.signature import is_traced
 from ..compiler.transform import Transform
 from ..errors import LeakedTracerError, Thrown, UnsupportedError
@@ -167,8 +167,17 @@ def try_catch(
 def _caught(
     trace: Trace, body: Callable[[], Any], handler: Callable[[Any], Any], label: str, tag: int, concrete: bool
 ) -> Any:
+    escapes: list[Escape] = []
+
+    def run(_: Any) -> Any:
+        try:
+            return body()
+        except Escape as escape:
+            escapes.append(escape)
+            return LEFT
+
     with np.errstate(all="ignore"):  # on the examples, the code after a throw runs too
-        recorded = record(lambda _: body(), label, [], [], concrete=concrete, gathers=True)
+        recorded = record(run, label, [], [], concrete=concrete, gathers=True)
     found = catch(recorded.graph, tag)
     graph = recorded.graph if found is None else found.graph
     with np.errstate(all="ignore"):
@@ -176,10 +185,14 @@ def _caught(
         shadows = examples(trace, lambda: evaluate(graph, given), graph.out_avals, recorded.captures)
     values = insert(trace, graph, recorded.captures, shadows, inline_into)
     if found is None:
+        if escapes:
+            raise Escape(escapes[0].tag, LEFT, trace)
         return results(recorded, values)
     thrown, *rest = values
     n = len(found.payload)
     payload, outs = tree_of(found.form, rest[:n]), results(recorded, rest[n:])
+    if escapes:  # where nothing is caught, a throw to further out has ended it
+        return handler(payload)
     return choose(label, thrown, [lambda: outs, lambda: handler(payload)], ())
 
 
@@ -226,21 +239,28 @@ def callcc(body: Callable[[Callable[[Any], Any]], Any]) -> Any:
                 "the continuation of a callcc is called after its body has ended",
                 remedy="call k within body",
             )
-        if here is not None and here is not inside[0]:
-            _emit(here, True, value, tag)
-            while here is not inside[0].parent:  # examples must not decide what follows: it may not run
-                here.concrete = here.runs = False
-                here = here.parent
-        raise Escape(tag, value)
+        if here is None or here is inside[0]:
+            raise Escape(tag, value, inside[0])
+        _emit(here, True, value, tag)
+        trace = here
+        while trace is not inside[0].parent:  # examples must not decide what follows: it may not run
+            trace.concrete = trace.runs = False
+            trace = trace.parent
+        raise Escape(tag, LEFT, here)
 
     def run() -> Any:
         inside.append(enclosing())
         try:
             return body(k)
-        except Escape as left:
-            if left.tag != tag:
+        except Escape as escape:
+            if escape.tag != tag:
                 raise
-            return left.value
+            if escape.trace is not inside[0]:
+                raise UnsupportedError(
+                    "a continuation is called in a function that another transform traces",
+                    remedy="call it outside of rg.grad, rg.vmap, rg.checkpoint, or make the callcc inside of them",
+                ) from None
+            return escape.value
         finally:
             inside.clear()
 

@@ -33,11 +33,14 @@ from .stages import run as run_stages
 
 
 class Escape(Exception):  # noqa: N818 - a signal, not an error
-    """A continuation was called: the recording for its ``callcc`` ends with ``value``."""
+    """A continuation was called: the recording for its ``callcc`` ends with ``value``.
 
-    def __init__(self, tag: int, value: Any) -> None:
+    ``value`` is LEFT if ``trace`` has a throw that tells the value when the compiled function runs.
+    """
+
+    def __init__(self, tag: int, value: Any, trace: Trace) -> None:
         super().__init__()
-        self.tag, self.value = tag, value
+        self.tag, self.value, self.trace = tag, value, trace
 
 
 LONG = 2000  # nodes that run; from so many on compiling them pays

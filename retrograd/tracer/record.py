@@ -175,7 +175,7 @@ def insert(trace: Trace, graph: Graph, operands: Sequence[Any], shadows: Sequenc
     """Put a graph into ``trace``, applied to operands and captures; return its results as tracers."""
     where = user_site()[0]
     trace.count(max(len(graph.nodes), 1))
-    if all(is_settled(x) for x in operands) and not _marked(graph):
+    if all(is_settled(x) for x in operands) and not graph.effect and not _marked(graph):
         return [wrap(trace, None, shadow, where) for shadow in shadows]
     symbols = [placed(trace, x, v.aval) for x, v in zip(operands, graph.inputs, strict=True)]
     outs = place(trace.builder, graph, symbols)

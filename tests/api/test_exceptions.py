@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import pickle
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
 import retrograd as rg
+from tests.programs.control import OURS, PLAIN
 from tests.support import values
 
 XS = np.array([1.0, 1.5, 2.0, 4.0])
@@ -276,3 +278,111 @@ def test_a_continuation_ends_with_its_body() -> None:
     assert rg.callcc(body) == 1.0
     with pytest.raises(rg.errors.LeakedTracerError, match="continuation"):
         kept[0](2.0)
+
+
+def leaves_a_catch(ops: Any, x: Any, y: Any) -> Any:
+    def body(k: Any) -> Any:
+        def inner() -> Any:
+            ops.throw_if(x > 5, 3.0 * x)
+            return k(y + 0.9 * x)
+
+        return np.tanh(ops.try_catch(inner, lambda p: p))
+
+    return ops.callcc(body)
+
+
+def leaves_a_continuation(ops: Any, x: Any, y: Any) -> Any:
+    def body(k: Any) -> Any:
+        def inner(j: Any) -> Any:
+            return k(y + ops.cond(x > 5, lambda: 1.0 * j(7.0 * y), lambda: x * y))
+
+        return np.tanh(ops.callcc(inner))
+
+    return ops.callcc(body)
+
+
+def leaves_two_catches(ops: Any, x: Any, y: Any) -> Any:
+    def body(k: Any) -> Any:
+        def inner() -> Any:
+            ops.throw_if(x > 5, 3.0 * x)
+            k(y)
+
+        def outer() -> Any:
+            ops.throw_if(y < 0.1, (2.0 * y,))
+            return np.sin(ops.try_catch(inner, lambda p: p))
+
+        return np.tanh(ops.try_catch(outer, lambda p: p[0]))
+
+    return ops.callcc(body)
+
+
+def leaves_a_loop_of_catches(ops: Any, x: Any, y: Any) -> Any:
+    def body(k: Any) -> Any:
+        def step(i: Any, c: Any) -> Any:
+            def inner() -> Any:
+                ops.throw_if(c < 5, c)
+                k(y * c)
+
+            return ops.try_catch(inner, lambda p: p * 1.5)
+
+        return ops.fori_loop(6, step, x)
+
+    return ops.callcc(body)
+
+
+def leaves_nothing_but_itself(ops: Any, x: Any, y: Any) -> Any:
+    def body(k: Any) -> Any:
+        def inner() -> Any:
+            ops.throw_if(x > 5, x)
+            k(y)
+            k(2.0 * y)
+
+        return ops.try_catch(inner, lambda p: p)
+
+    return 2.0 * ops.callcc(body)
+
+
+LEAVING = [
+    leaves_a_catch,
+    leaves_a_continuation,
+    leaves_two_catches,
+    leaves_a_loop_of_catches,
+    leaves_nothing_but_itself,
+]
+TRANSFORMS = {
+    "plain": lambda f: f,
+    "jit": rg.jit,
+    "C": lambda f: rg.jit(f, backend="native"),
+    "gradient": lambda f: rg.value_and_grad(f, (0, 1)),
+    "lanes": lambda f: lambda x, y: rg.vmap(f)(np.array([x, x]), np.array([y, 2.0]))[0],
+}
+
+
+@pytest.mark.whole
+@pytest.mark.filterwarnings("ignore::retrograd.errors.IndependentOutputWarning")
+@pytest.mark.parametrize("program", LEAVING)
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_a_continuation_leaves_every_catch_in_between(program: Any, transform: str) -> None:
+    """But what was thrown before is caught: plainly, this was the number that ``k`` got."""
+    found, expected = (TRANSFORMS[transform](lambda x, y, ops=ops: program(ops, x, y)) for ops in (OURS, PLAIN))
+    if transform != "gradient":
+        expected = partial(program, PLAIN)
+    for x, y in ((1.0, 0.05), (1.0, 0.5), (6.0, 0.5), (0.1, 0.3)):
+        values.assert_close(found(np.float64(x), np.float64(y)), expected(np.float64(x), np.float64(y)), 1e-14)
+
+
+@pytest.mark.parametrize("inside", [rg.checkpoint, rg.grad, rg.vmap, rg.jit])
+def test_other_transforms_are_not_left(inside: Any) -> None:
+    f = rg.jit(lambda x: rg.callcc(lambda k: np.sum(inside(lambda z: k(2.0 * z))(x))))
+    with pytest.raises(rg.errors.UnsupportedError, match="another transform traces"):
+        f(np.ones(2) if inside is rg.vmap else 1.0)
+
+
+@pytest.mark.parametrize("inside", [rg.jit, rg.subgraph(inline=0)])
+def test_throws_at_plain_numbers_are_caught(inside: Any) -> None:
+    """They are known while tracing, and are thrown nevertheless."""
+    root = inside(lambda a: (rg.require(a > 0, a), np.sqrt(a))[1])
+    f = rg.value_and_grad(lambda x: rg.try_catch(lambda: x * root(-2.0), lambda p: x * 10.0 * p))
+    assert f(3.0) == (-60.0, -20.0)
+    with pytest.raises(rg.errors.Thrown):
+        rg.jit(lambda x: x * root(-2.0))(1.0)

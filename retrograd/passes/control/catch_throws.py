@@ -147,7 +147,7 @@ class _Catcher:
             raise UnsupportedError(
                 f"a throw inside {node.prim.name} cannot be caught",
                 where=node.where,
-                remedy="throw outside of functions with a custom derivative and outside of conditions of loops",
+                remedy="throw outside of rg.checkpoint, functions with a custom derivative and conditions of loops",
             )
         return found[0], found[1 : k + 1], found[k + 1 :]
 
