@@ -54,7 +54,7 @@ def _fixed(argument: Any, name: int | str) -> Any:
                 f"the static argument {name!r} holds {what}",
                 remedy="make it a traced argument; static arguments are numbers, strings and other hashable objects",
             )
-        return Fixed(x) if is_traced(x) or isinstance(x, int) else x
+        return Fixed(x) if is_traced(x) or type(x) in (int, bool) else x
 
     return map_leaves(fixed, argument)
 

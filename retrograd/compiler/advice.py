@@ -117,8 +117,8 @@ def _differences(known: Any, key: Any, call: Call) -> Iterator[str]:
     if spec != call.spec:
         yield f"the structure of the arguments is {written(call.spec)}, but was {written(spec)}"
         return
-    if orders != call.orders:
-        yield f"the keys of dicts have the order {call.orders}, but had {orders}"
+    if orders != key[1][1]:
+        yield f"the keys of dicts have the order {call.orders}, but had {orders[1]}"
     for name, before, now in zip(call.names, leaves, call.leaf_keys(), strict=True):
         if before != now:
             yield f"{name} is {_described(now)}, but was {_described(before)}"

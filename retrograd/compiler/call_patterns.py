@@ -76,7 +76,7 @@ class _PatternWriter:
         if at in self._traced:
             return LEAF, self._traced[at], None, ()
         place, self._statics = self._statics, self._statics + 1
-        if at in self._call.unread or SURROUNDINGS[-1].watches(x):
+        if at in self._call.unread or SURROUNDINGS[-1].told(x) == (type(x),):
             return TYPED, place, type(x), ()
         if type(x) in VALUES:
             return EQUAL, place, x, ()

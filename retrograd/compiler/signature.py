@@ -33,7 +33,7 @@ class Call:
     spec: Spec
     traced: tuple[int, ...]
     names: tuple[str, ...]
-    orders: tuple[Any, ...] = ()  # of the keys of dicts
+    orders: tuple[Any, ...] = ()  # of the keys of dicts, and what else containers hold
     unread: frozenset[int] = frozenset()  # leaves of parameters that the function never reads
     apart: ClassVar[type | None] = None  # of a call with function values: the class of those that are observed
 
@@ -44,7 +44,7 @@ class Call:
             hash(self.spec)
         except TypeError as fault:
             raise OptionError(f"a static argument cannot be hashed: {fault}") from None
-        return (self.spec, self.orders, *self.leaf_keys())
+        return (self.spec, SURROUNDINGS[-1].told(self.orders), *self.leaf_keys())
 
     def leaf_keys(self) -> list[Hashable]:
         """What of each leaf is in the key."""
@@ -59,8 +59,8 @@ class Call:
     def applied(self, function: Callable[..., Any], tracers: Sequence[Any]) -> Any:
         """Run a function on these arguments with tracers in place of the traced leaves; what it reads is followed."""
         args, kwargs = self.rebuild(tracers)
-        statics = [x for x in self.statics() if not isinstance(x, Tracer)]
-        with SURROUNDINGS[-1].following(function, statics) as followed:
+        read = [x for i in self._fixed() if not (i in self.unread or isinstance(x := self.leaves[i], Tracer))]
+        with SURROUNDINGS[-1].following(function, [*read, *sum(self.orders, ())]) as followed:
             return followed(*args, **kwargs)
 
     def with_values(self, values: Sequence[Any], statics: Sequence[Any] | None = None) -> Call:
@@ -104,13 +104,10 @@ def is_traced(x: Any) -> bool:
 
 
 def _leaf_key(x: Any, traced: bool) -> Hashable:
-    if isinstance(x, Tracer):
-        return _leaf_key(x.shadow, traced)
+    x = x.shadow if isinstance(x, Tracer) else x
     if isinstance(x, np.ndarray) and traced:
         return (x.shape, x.dtype) if in_order(x) else (x.shape, x.dtype, x.strides)
-    if traced or SURROUNDINGS[-1].watches(x):
-        return (type(x),)
-    key = (type(x), x)
+    key = (type(x),) if traced else SURROUNDINGS[-1].told(x)
     try:
         hash(key)
     except TypeError:
@@ -132,9 +129,8 @@ def take_apart(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict
         name = names[k] if k < len(names) else f"arg{k}"
         hints += [f"{name}_{p}" if p else name for p in leaf_paths(sub)]
     hints += leaf_paths(children(spec)[1])
-    orders = key_orders((args, kwargs))
     unread = SURROUNDINGS[-1].unread(function)
-    return Call(leaves, spec, traced, tuple(hints), orders, _leaves_of(unread, names, spec))
+    return Call(leaves, spec, traced, tuple(hints), key_orders((args, kwargs)), _leaves_of(unread, names, spec))
 
 
 def _leaves_of(parameters: frozenset[str], names: Sequence[str], spec: Spec) -> frozenset[int]:

@@ -36,6 +36,7 @@ REFUSED: WeakSet[Paths] = WeakSet()  # those of calls that no unpacker can tell
 SCOPE = {
     "__name__": __name__,  # its frame is below the user's, and ours
     "ndarray": np.ndarray,
+    "is_not": operator.is_not,
     "UNSERVED": UNSERVED,
     "CURRENT": CURRENT,
     "OVERRIDES": OVERRIDES,
@@ -100,7 +101,8 @@ class _UnpackerWriter:
         self._found: list[str] = []  # variables of the leaves so far
         self._names = 0
         usual = {"usual": config.base, "known": {}, "others": defaultdict(dict)}  # one dict for each of the settings
-        self._scope: dict[str, Any] = {**SCOPE, **usual, "traced": traced}
+        self._told = SURROUNDINGS[-1].told
+        self._scope: dict[str, Any] = {**SCOPE, **usual, "traced": traced, "told": self._told}
 
     def source(self, spec: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         """The source, and what it names."""
@@ -148,8 +150,10 @@ class _UnpackerWriter:
             self._unless(f"not {-MOST} <= {name} <= {MOST}")
         elif traced or kind in VALUES:
             yield from () if traced else (name,)
-        elif not SURROUNDINGS[-1].watches(x):
-            raise _NoExactType
+        elif (key := self._told(x)) != (kind,):
+            if key[1] is x:
+                raise _NoExactType
+            yield f"told({name})"  # a value that code in C reads unseen
 
     def _part(self, x: Any, spec: Any, name: str) -> None:
         """Test a container, and take it apart."""
@@ -159,7 +163,8 @@ class _UnpackerWriter:
         elif x is None:
             self._unless(f"{name} is not None")
         elif kind in (dict, OrderedDict):
-            self._entries(x, spec, name, f"type({name}) is not {self._held(kind)} or (*{name},) != {{keys}}")
+            self._unless(f"type({name}) is not {self._held(kind)} or len({name}) != {len(x)}")
+            self._entries(x, spec, name, f"any(map(is_not, {name}, {{keys}})) and {self._others(x, name)}")
         elif kind in (list, tuple) or (isinstance(x, tuple) and hasattr(kind, "_fields")):
             self._positions(x, spec, name, f"type({name}) is not {self._held(kind)} or len({name}) != {{n}}")
         elif is_known_dataclass(kind):
@@ -188,6 +193,13 @@ class _UnpackerWriter:
             self._lines.append(f"{', '.join(names.values())}, = {name}.values()")
         for key, sub in zip(spec.entries(), children(spec), strict=True):
             self._part(x[key], sub, names[key])
+
+    def _others(self, x: dict[Any, Any], name: str) -> str:
+        """The test whether keys that are not the same objects differ, also if they are equal."""
+        kinds = {*map(type, x)}
+        if kinds <= VALUES and len(kinds) < 2:
+            return f"((*{name},) != {{keys}} or set(map(type, {name})) != {self._held(kinds)})"
+        return f"told((*{name},)) != {self._held(self._told((*x,)))}"
 
     def _unless(self, test: str) -> None:
         self._lines += [f"if {test}:", "    return UNSERVED"]

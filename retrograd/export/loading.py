@@ -22,6 +22,7 @@ from ..ir.rewrite import walk
 from ..ops.structural.guard import Miss, guard
 from ..tracer.array import shadow_of
 from ..tracer.record import Recorded
+from ..tracer.surroundings import SURROUNDINGS
 from ..tracer.trace import Capture, traceable
 from ..tracer.tree import flatten, key_orders, written
 from .saving import DAMAGED, SavedFunction, from_bytes, read_saved, to_bytes, write_whole
@@ -73,7 +74,8 @@ class LoadedFunction:
                 f"{written(self.spec)}",
                 remedy="pass the same containers, and the same keywords",
             )
-        if call.orders != self.orders:
+        told = SURROUNDINGS[-1].told
+        if told(call.orders) != told(self.orders):
             raise TreeError(
                 f"the keys of dicts have the order {call.orders}, but {self.__name__} was saved for {self.orders}",
                 remedy="pass the keys in the same order, since a function may iterate over them",

@@ -49,8 +49,8 @@ class Surroundings(Protocol):
     def check(self) -> Watching:
         """A check that relies on nothing yet."""
 
-    def watches(self, x: Any) -> bool:
-        """Whether a static argument is known by what is read of it, and not by its value."""
+    def told(self, x: Any) -> tuple[Any, ...]:
+        """What tells a value from all others, also from equal ones; its type alone, if what is read of it does."""
 
     def unread(self, function: Function) -> frozenset[str]:
         """Names of the parameters of a function that its code never reads."""
@@ -73,8 +73,8 @@ class Unwatched:
     def check(self) -> Watching:
         return Unchecked()
 
-    def watches(self, x: Any) -> bool:
-        return False
+    def told(self, x: Any) -> tuple[Any, ...]:
+        return (type(x), x)
 
     def unread(self, function: Function) -> frozenset[str]:
         return frozenset()

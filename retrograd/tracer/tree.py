@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from typing import Any
@@ -60,7 +61,7 @@ def is_known_dataclass(cls: type) -> bool:
 
 
 def key_orders(tree: Any) -> tuple[Any, ...]:
-    """The keys of each dict in a tree, in order of insertion: ``items()`` follows it, and structures do not tell it.
+    """The keys of dicts in order of insertion, which structures do not tell; what the user's containers hold besides.
 
     >>> key_orders([{"b": 1, "a": {}}, 2])
     (('b', 'a'), ())
@@ -68,13 +69,15 @@ def key_orders(tree: Any) -> tuple[Any, ...]:
     found, rest = [], [tree]
     while rest:
         x = rest.pop()
-        if type(x) is dict:
+        if type(x) in (dict, OrderedDict, defaultdict):
             found.append(tuple(x))
             rest += reversed(x.values())
         elif isinstance(x, (list, tuple)):
             rest += reversed(x)
-        elif type(x) in _dataclasses:
-            rest += [getattr(x, f.name, None) for f in reversed(dataclasses.fields(x))]
+        elif not optree.tree_is_leaf(x, namespace=NAMESPACE):
+            parts, held, *_ = optree.tree_flatten_one_level(x, namespace=NAMESPACE)
+            found += [(held,)] if held is not None else []
+            rest += reversed(parts)
     return tuple(found)
 
 

@@ -15,12 +15,14 @@ from typing import Any
 import numpy as np
 
 from ..interception import StandIn
+from .classes import PLAIN
 from .reads import KINDS, MISSING, SCOPE, Form, Read, form_of, same, same_elements
 
 Captures = tuple[Any, ...]
 STEPS = frozenset({"attr", "item", "get", "cell", "closure"})  # reads whose value may be a step of a path
 PARTS = frozenset({"attr", "item", "get"})  # reads of a part of an object
 VALUES = (bool, int, float, complex, str, bytes, type(None), type, np.generic, np.dtype)
+FIXED = (type, np.dtype)  # classes of objects that a key tells by identity
 
 
 class Part:
@@ -117,7 +119,7 @@ class Check:
             if id(x) in names:  # one object in two places
                 test = f"s[{k}] is {names[id(x)]}"
                 self._parts[test] = Part("again", test, test, self._held("v", True), "which arguments are one object")
-            elif not isinstance(x, VALUES):
+            elif type(x) not in PLAIN and not isinstance(x, FIXED):
                 names |= _names(x, f"s[{k}]")
         name = "f"
         while not isinstance(function, (FunctionType, MethodType)) and hasattr(function, "__wrapped__"):
@@ -225,7 +227,7 @@ class Check:
             test = f"{place}.__code__ is {held}() or own_code({place}) is {held}()"
             return Part("code", text, test, held, words)
         held = self._held("v", value)
-        if read.kind == "property":  # whose answers may be equal numbers and texts, made anew
+        if read.kind in ("property", "value"):  # whose answers may be equal numbers and texts, made anew
             found = self._held("q", None)
             return Part("value", text, f"({found} := {text}) is {held} or same({found}, {held})", held, words)
         if not KINDS[read.kind].equal:

@@ -12,11 +12,12 @@ from ...errors import LeakedTracerError, TraceLengthError
 from ..interception import INTERCEPTION
 from ..surroundings import SURROUNDINGS
 from ..trace import CURRENT, READER, Trace
-from .arguments import is_watched, unread_parameters
+from .arguments import unread_parameters
 from .checks import Check
 from .finished import finish
 from .observers import observed
 from .reader import StateReader, Store, reading
+from .values import told
 
 Function = Callable[..., Any]
 KINDS = {"global": "the global {}", "cell": "a variable of an enclosing function"}
@@ -33,9 +34,9 @@ class Watched:
         """A check in generated code."""
         return Check()
 
-    def watches(self, x: Any) -> bool:
-        """Whether a static argument is known by what is read of it."""
-        return is_watched(x)
+    def told(self, x: Any) -> tuple[Any, ...]:
+        """What tells a value from all others; its type alone, if what is read of it does."""
+        return told(x)
 
     def unread(self, function: Function) -> frozenset[str]:
         """Names of the parameters of a function that its code never reads."""

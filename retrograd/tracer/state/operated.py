@@ -18,6 +18,8 @@ from .observer import Observer, observer
 from .reader import StateReader
 from .whole import MANY
 
+ORDER = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
+OPERATORS = ({*dir(int), *dir(list)} - {*dir(object)}) | {*ORDER, "__complex__"}  # names of methods
 NUMBERS = PLAIN | {Tracer}  # of these, operators read nothing
 ALONE = (np.ndarray, np.generic, type, FunctionType, ModuleType, *BUILTIN)  # have no state that operators ask for
 
@@ -202,7 +204,12 @@ def answers_unseen(reader: StateReader, x: Any) -> bool:
         return False
     if isinstance(x, ALONE):
         return isinstance(x, np.ndarray) and x.dtype == object
-    return is_library(type(x)) or any(package(c) == "collections" for c in type(x).__mro__)
+    return is_library(type(x)) or any(package(c) == "collections" or _operates(c) for c in type(x).__mro__)
+
+
+def _operates(cls: type) -> bool:
+    """Whether a class of a library has operators that are not in C, of which the values are known."""
+    return any(isinstance(vars(cls).get(name), FunctionType) for name in OPERATORS) and is_library(cls)
 
 
 operated, augmented, ordered, equated = Operated(), Augmented(), Ordered(), Equated()

@@ -26,6 +26,7 @@ from .classes import AROUND, BUILTIN, PLAIN
 from .code_rewriter import CodeRewriter
 from .finished import Finished
 from .reads import KINDS, MISSING, Read
+from .values import hides, reader_of, value_of
 from .whole import Whole
 
 
@@ -184,6 +185,7 @@ class StateReader(Whole):
             self._outside[id(x)] = x
             if _is_opaque(x):
                 self.note(x, "never", None, None)
+            self._note_value(x)
             if isinstance(x, np.ndarray) and x.dtype.kind in "SUMmV":  # NumPy's own functions read it
                 self.note(x, "bytes", None, x.tobytes())
             self.meet(x)
@@ -197,6 +199,13 @@ class StateReader(Whole):
                 for part in ("__func__", "__self__"):
                     self.note(x, "attr", part, getattr(x, part))
                     self.keep(getattr(x, part))
+
+    def _note_value(self, x: Any) -> None:
+        """Take note of what the classes in C above the class of an object hold of it, which their code reads unseen."""
+        if reader_of(type(x)) is not None:
+            self.note(x, "value", None, value_of(x))
+        elif hides(type(x)):
+            self.note(x, "is", None, x)
 
     def seen(self, x: Any) -> Any:
         """What stands for a value in traced code: of an array from outside, its tracer."""

@@ -23,6 +23,7 @@ from ..around import renewed
 from ..interception import StandIn
 from ..swallowed import forget_since, refusals
 from .caches import asked
+from .values import value_of
 
 OF, KEY = ".of", ".key"  # names of variables that hold the operands of a subscript until it is read
 
@@ -54,6 +55,7 @@ KINDS = {
     "attr": Kind("{p}.{n}", "the attribute {k!r} of {p}"),
     "property": Kind("{p}.{n}", "the property {k!r} of {p}"),
     "is": Kind("{p}", "the object {p}"),
+    "value": Kind("value_of({p})", "the value of {p}"),
     "code": Kind("own_code({p})", "the code of {p}"),
     "globals": Kind("{p}.__globals__", "the module of {p}"),
     "method": Kind("{p}.{n}.__func__", "the method {k!r} of {p}"),
@@ -166,6 +168,7 @@ SCOPE = {
     "bool": bool,
     "dumps": marshal.dumps,
     "own_code": SWAPPED.own_code,
+    "value_of": value_of,
 }
 
 
@@ -250,7 +253,9 @@ def same(a: Any, b: Any) -> bool:
         return struct.pack("dd", z.real, z.imag) == struct.pack("dd", w.real, w.imag)
     if isinstance(a, np.generic) and type(a).__module__ == "numpy":
         return bool(a.dtype == b.dtype and a.tobytes() == b.tobytes())
-    if type(a) in (int, str, bytes) or isinstance(a, np.dtype):
+    if isinstance(a, np.dtype):
+        return bool(a == b) and repr(a.metadata) == repr(b.metadata)
+    if type(a) in (int, str, bytes):
         return bool(a == b)
     if isinstance(a, MethodType):
         return a.__func__ is b.__func__ and a.__self__ is b.__self__
