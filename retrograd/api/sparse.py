@@ -11,6 +11,7 @@ import numpy as np
 from ..compiler.compiled import Compiled
 from ..compiler.paths import FINDERS, Paths
 from ..compiler.signature import Argnums, wanted
+from ..compiler.stages import settled
 from ..compiler.transform import Transform
 from ..errors import OptionError, UnsupportedError
 from ..ir.types import Aval
@@ -89,8 +90,9 @@ class SparseJacobian(Compiled):
                 remedy="name one argument in argnums, and join arrays by np.concatenate",
             )
         values = [*call.values(), *(now.get(id(c.payload), c.payload) for c in path.recorded.captures)]
-        k = active.index(True)
-        return find_sparsity(path.graph, k, values)[0], path.graph.inputs[k].aval, path.graph.outputs[0].aval
+        k, traced = active.index(True), path.derived.graph
+        graph = traced.once(("settled", path.settings), lambda: settled(traced, path.settings))
+        return find_sparsity(graph, k, values)[0], graph.inputs[k].aval, graph.outputs[0].aval
 
 
 def without_aux(has_aux: bool) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -94,7 +95,7 @@ class _Analysis(SparsityRules):
         prim, name = node.prim, node.prim.name
         if (body := body_in_place(node)) is not None:
             return self.run(body, patterns, known)
-        if (loop := loop_of(node)) is not None and not loop.stacks:
+        if (loop := loop_of(node)) is not None:
             return self.loop(loop, patterns, known)
         if prim.structure is not None and (branches := prim.structure.branches(node)):
             return self.choice(node, branches, patterns, known), None
@@ -102,6 +103,8 @@ class _Analysis(SparsityRules):
             patterns = [None if prim.derivative(i) is None else p for i, p in enumerate(patterns)]
         if all(p is None for p in patterns) or not any(v.aval.inexact for v in node.outputs):
             return [None] * len(node.outputs), None
+        if node.outputs[0].aval.steps is not None and (name == "stack_add" or name in SAME_ZEROS):
+            return [self.joined(patterns, node.out)], None
         if name in STACKED:
             return [self.stacked(node, patterns, v) if v.aval.inexact else None for v in node.outputs], None
         rule = self.rule(node)
@@ -110,7 +113,7 @@ class _Analysis(SparsityRules):
         indices = [x for v, x in zip(node.inputs, known, strict=True) if not v.aval.inexact]
         needs = name in PLACING | set(ADDING) | {"sparse_product"}
         if rule is None or (needs and any(x is None for x in indices)):
-            return [self.everything(patterns, v.aval.size) if v.aval.inexact else None for v in node.outputs], None
+            return [self.full(patterns, v) if v.aval.inexact else None for v in node.outputs], None
         return [rule(node, patterns, known)], None
 
     def choice(self, node: Node, branches: Sequence[Graph], patterns: list[Pattern], known: list[Any]) -> list[Pattern]:
@@ -121,7 +124,19 @@ class _Analysis(SparsityRules):
     def joined(self, patterns: Sequence[Pattern], v: Value) -> Pattern:
         """The union of patterns of one value; None if there are none."""
         found = [p for p in patterns if p is not None]
-        return self.union(found, v.aval.size) if found else None
+        if v.aval.steps is None or not found:
+            return self.union(found, v.aval.size) if found else None
+        step = Value(v.aval.unstacked())
+        if any(len(p) != len(found[0]) for p in found):
+            return [self.joined(list(chain(*found)), step)]
+        return [self.joined(parts, step) for parts in zip(*found, strict=True)]
+
+    def full(self, patterns: Sequence[Pattern], v: Value) -> Pattern:
+        """All that the operands depend on, for each element; a list of steps has it for all steps at once."""
+        found: Pattern = self.everything(patterns, v.aval.size)
+        for _ in v.aval.steps or ():
+            found = [found]
+        return found
 
     def loop(self, loop: LoopNode, patterns: list[Pattern], known: list[Any]) -> tuple[list[Pattern], list[Any]]:
         """Step by step if the steps are few and their number is known; else as if each step were any of them."""
@@ -134,15 +149,17 @@ class _Analysis(SparsityRules):
         consts, carry, xs = layout.operands(patterns)
         fixed, _, _ = layout.operands(known)
         unknown: list[Any] = [None] * (len(known) - len(fixed))
-        rows = [None if p is None else self.any_row(p, max(length, 1)) for p in xs]
+        rows = [self.any_row(p, v, max(length, 1)) for p, v in zip(xs, layout.operands(body.inputs)[2], strict=True)]
         while True:
             found, _ = self.run(body, [*consts, *carry, *rows], [*fixed, *unknown])
             after = [self.joined(pair, v) for *pair, v in zip(carry, found, body.outputs, strict=False)]
             if [_entries(p) for p in carry] == [_entries(p) for p in after]:
                 break
             carry = after
-        arrays = [None if p is None else p[np.tile(np.arange(p.shape[0]), length)] for p in found[layout.carry :]]
-        return [*carry, *arrays], [None] * len(loop.node.outputs)
+        _, each, saved = layout.results(found)
+        arrays = [None if p is None else p[np.tile(np.arange(p.shape[0]), length)] for p in each]
+        stacks = [None if p is None else [p] for p in saved]
+        return [*carry, *arrays, *stacks], [None] * len(loop.node.outputs)
 
     def steps(
         self, loop: LoopNode, length: int, patterns: list[Pattern], known: list[Any]
@@ -150,16 +167,20 @@ class _Analysis(SparsityRules):
         body, layout = loop.body, loop.layout
         consts, carry, xs = layout.operands(patterns)
         fixed, values, rows = layout.operands(known)
-        collected: list[list[Pattern]] = [[None] * length for _ in range(layout.arrays)]
+        more = len(body.outputs) - layout.carry
+        collected: list[list[Pattern]] = [[None] * length for _ in range(more)]
+        told: list[list[Any]] = [[None] * length for _ in range(more)]
         for t in range(length)[::-1] if loop.reverse else range(length):
-            step = [None if p is None else _row(p, t, length) for p in xs]
+            step = [_row(p, t, length) for p in xs]
             found, after = self.run(body, [*consts, *carry, *step], [*fixed, *values, *(_at(x, t) for x in rows)])
             carry, values = found[: layout.carry], after[: layout.carry]
-            for store, p in zip(collected, found[layout.carry :], strict=True):
-                store[t] = p
-        outs = loop.node.outputs[layout.carry :]
-        arrays = [self.rows(parts, v.aval.size) for parts, v in zip(collected, outs, strict=True)]
-        return [*carry, *arrays], [*values, *(None for _ in arrays)]
+            for k in range(more):
+                collected[k][t], told[k][t] = found[layout.carry + k], after[layout.carry + k]
+        n, outs = layout.arrays, loop.node.outputs[layout.carry :]
+        arrays = [self.rows(parts, v.aval.size) for parts, v in zip(collected[:n], outs, strict=False)]
+        stacks = [None if all(p is None for p in parts) else parts for parts in collected[n:]]
+        lists = [None if any(x is None for x in parts) else parts for parts in told[n:]]
+        return [*carry, *arrays, *stacks], [*values, *(None for _ in arrays), *lists]
 
     def rows(self, parts: Sequence[Pattern], size: int) -> Pattern:
         """The patterns of the rows of an array, one below the other."""
@@ -170,18 +191,25 @@ class _Analysis(SparsityRules):
         none = self.empty(size // len(parts))
         return vstack([none if p is None else p for p in parts], format="csr")
 
-    def any_row(self, p: Matrix, length: int) -> Matrix:
-        """The union of the rows of an array along its first axis."""
+    def any_row(self, p: Pattern, v: Value, length: int) -> Pattern:
+        """The union of the rows of an array along its first axis, or of a list; each of them is as ``v``."""
+        if p is None or isinstance(p, list):
+            return self.joined(p or (), v)
         size = p.shape[0] // length
         return self.gathered(np.tile(np.arange(size), length), size, p)
 
 
-def _entries(p: Pattern) -> int:
+def _entries(p: Pattern) -> Any:
+    """A number of entries, for a list those of its steps; it changes whenever a union grows."""
+    if isinstance(p, list):
+        return [_entries(part) for part in p]
     return -1 if p is None else int(p.nnz)
 
 
-def _row(p: Matrix, t: int, length: int) -> Matrix:
-    """The pattern of row ``t`` of an array of so many rows."""
+def _row(p: Pattern, t: int, length: int) -> Pattern:
+    """The pattern of row ``t`` of an array of so many rows, or of step ``t`` of a list."""
+    if p is None or isinstance(p, list):
+        return None if p is None else p[t if len(p) > 1 else 0]
     size = p.shape[0] // length
     return p[t * size : (t + 1) * size]
 

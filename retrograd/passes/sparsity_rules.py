@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,8 @@ from ..ir.primitive import REGISTRY
 from ..ops.index import shifted
 
 Matrix = Any  # a scipy.sparse.csr_array; scipy is an extra
-Pattern = Matrix | None  # None: the value depends on no element
+# A Matrix; None: the value depends on no element. A list of steps has a list, with a pattern for each or one for all.
+Pattern = Any
 Shape = tuple[int, ...]
 
 # Primitives that act on each element alone, beside the ufuncs.
@@ -117,7 +118,7 @@ class SparsityRules:
         total = self.empty(size)
         for p in patterns:
             total = total if p is None else total + p
-        total.data[:] = 1
+            total.data[:] = 1  # before it overflows
         return total
 
     def gathered(self, rows: Any, size: int, p: Matrix) -> Matrix:
@@ -131,9 +132,9 @@ class SparsityRules:
 
     def everything(self, patterns: Sequence[Pattern], size: int) -> Matrix:
         total = self.empty(1)
-        for p in patterns:
-            total = total if p is None else total + self.gathered(np.zeros(p.shape[0], int), 1, p)
-        total.data[:] = 1
+        for p in _single(patterns):
+            total = total + self.gathered(np.zeros(p.shape[0], int), 1, p)
+            total.data[:] = 1  # before it overflows
         return total[np.zeros(size, int)]
 
     def elementwise(self, node: Node, patterns: list[Pattern], known: list[Any]) -> Pattern:
@@ -304,6 +305,15 @@ class SparsityRules:
             to = (stack * m * n + j)[:, None] + k * n
             at = (stack * m * inner + i)[:, None] + k * inner
         return self.routed(to.ravel(), at.ravel(), size, varying)
+
+
+def _single(patterns: Iterable[Pattern]) -> Iterator[Matrix]:
+    """The patterns that there are, those of steps one by one."""
+    for p in patterns:
+        if isinstance(p, list):
+            yield from _single(p)
+        elif p is not None:
+            yield p
 
 
 def _lines(shape: Shape, axes: Shape) -> tuple[Any, int]:
