@@ -175,14 +175,14 @@ def translated(fault: Exception) -> TracerConversionError | None:
         return None  # the user's own error
     called = _called(step.tb_frame, step.tb_lasti)
     instead = called and alternative(called.name)
-    ours = NOT_AN_ARRAY.search(str(fault)) and not isinstance(fault, AttributeError)
+    ours = NOT_AN_ARRAY.search(_said(fault)) and not isinstance(fault, AttributeError)
     if ours and not instead and step.tb_next is not None:
         instead = alternative(step.tb_next.tb_frame.f_globals.get("__name__", ""))
     traced = called is not None and (called.traced or _gets_traced(step.tb_next))
-    if not ours and not (instead and traced and TYPES.search(str(fault))):
+    if not ours and not (instead and traced and TYPES.search(_said(fault))):
         return None
     name = called.text if called else "this operation"
-    said = " ".join(str(fault).split())
+    said = " ".join(_said(fault).split())
     found = TracerConversionError(
         f"{name} cannot take a traced value ({said})",
         where=Where(step.tb_frame.f_code.co_filename, step.tb_lineno),
@@ -198,7 +198,7 @@ def complaint(fault: BaseException) -> None:
     Plain Python has the complaint, too, if it names an array as such, comes from an operator or a builtin function, or
     wants something else than numbers, such as a path.
     """
-    said = str(fault) if isinstance(fault, Exception) and not isinstance(fault, RetrogradError) else ""
+    said = "" if isinstance(fault, RetrogradError) else _said(fault)
     if WANTED.search(said) and not OF_NUMBERS.search(said):
         return
     if not NOT_AN_ARRAY.search(said) and ("ndarray" in said or not TYPES.search(said)):
@@ -216,10 +216,22 @@ def _gets_traced(step: TracebackType | None) -> bool:
     It may belong to an array from outside. The array itself is one for that code, too, so its complaint is right.
     """
     while step is not None:
-        if any(isinstance(x, Held) and not isinstance(x.shadow, ndarray) for x in step.tb_frame.f_locals.values()):
+        if any(map(_is_number, step.tb_frame.f_locals.values())):
             return True
         step = step.tb_next
     return False
+
+
+def _said(fault: BaseException) -> str:
+    """The text of an exception, which may be the user's own and raise."""
+    try:
+        return str(fault) if isinstance(fault, Exception) else ""
+    except Exception:  # noqa: BLE001 - the text of an object may raise anything
+        return ""
+
+
+def _is_number(x: Any) -> bool:
+    return issubclass(type(x), Held) and not isinstance(x.shadow, ndarray)
 
 
 def _users_step(traceback: TracebackType | None) -> TracebackType | None:
@@ -273,11 +285,12 @@ def _expression(frame: FrameType, instruction: int) -> ast.expr | None:
 
 
 def _holds_traced(value: Any) -> bool:
-    if isinstance(value, (list, tuple)):
+    kind = type(value)
+    if issubclass(kind, (list, tuple)):
         return any(map(_holds_traced, value))
-    if isinstance(value, dict):
+    if issubclass(kind, dict):
         return any(map(_holds_traced, value.values()))
-    return type(value) is Tracer
+    return kind is Tracer
 
 
 def _source(code: CodeType, instruction: int, names: Mapping[str, Any]) -> str:

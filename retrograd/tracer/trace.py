@@ -86,7 +86,7 @@ STATEFUL: list[Stateful] = []
 
 def stateful(x: Any) -> Stateful | None:
     """How traces take in this object; None if they do not, or if it has no state."""
-    return next((kind for kind in STATEFUL if isinstance(x, kind.classes)), None)
+    return next((kind for kind in STATEFUL if issubclass(type(x), kind.classes)), None)
 
 
 class Trace:

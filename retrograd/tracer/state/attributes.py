@@ -13,7 +13,7 @@ import numpy as np
 from ...where import OURS
 from ..array import Tracer
 from .checks import VALUES
-from .classes import BUILTIN, PLAIN, SLOTS
+from .classes import BUILTIN, PLAIN, SLOTS, attributes_of, is_a
 from .finished import Finished
 from .libraries import is_library, of_ours
 from .reader import StateReader
@@ -25,25 +25,25 @@ MADE_OF_IT = (FunctionType, MethodType, functools.partial, *BUILTIN)  # by which
 def result(reader: StateReader, x: Any) -> Any:
     """What stands for a value; the functions that its use may run are followed."""
     found = reader.seen(x)
-    if found is x and type(x) not in PLAIN and not isinstance(x, (np.ndarray, Tracer)):
+    if found is x and type(x) not in PLAIN and not is_a(x, (np.ndarray, Tracer, Finished)):
         reader.meet(x)
     return found
 
 
 def attribute(reader: StateReader, obj: Any, name: str, value: Any) -> Any:
     """Take note of an attribute that was read; what stands for its value."""
-    if type(obj) in PLAIN or isinstance(obj, (Tracer, Finished)):
+    if type(obj) in PLAIN or is_a(obj, (Tracer, Finished)):
         return value
-    if isinstance(obj, super):
+    if is_a(obj, super):
         proxy: Any = obj
         over(reader, (proxy.__thisclass__, proxy.__self__), name)
         return reader.adopt(value, type(proxy.__self__), name)
-    if isinstance(obj, ModuleType):
+    if is_a(obj, ModuleType):
         return _of_module(reader, obj, name, value)
     if not reader.sees(obj):
         return _of_inside(reader, obj, name, value)
     found = static_member(type(obj), name)
-    if isinstance(obj, type):
+    if is_a(obj, type):
         _of_class(reader, obj, name, value, found)
     elif _is_librarys(found):
         value = _of_library(reader, obj, name, value)
@@ -54,7 +54,7 @@ def attribute(reader: StateReader, obj: Any, name: str, value: Any) -> Any:
 
 def _is_librarys(found: Any) -> bool:
     """Whether a member of a class is a property of a library, whose code is not observed."""
-    return isinstance(found, property) and is_library(found.fget) and not of_ours(found.fget)
+    return is_a(found, property) and is_library(found.fget) and not of_ours(found.fget)
 
 
 def _of_library(reader: StateReader, obj: Any, name: str, value: Any) -> Any:
@@ -63,7 +63,7 @@ def _of_library(reader: StateReader, obj: Any, name: str, value: Any) -> Any:
     An object may be made anew for each answer. Another answer, after a change of what it is made of, has no place that
     can be asked again, so that all of ``obj`` counts as read; and so do functions and objects without attributes.
     """
-    own = [*getattr(obj, "__dict__", {}).values()]
+    own = [*(attributes_of(obj) or {}).values()]
     known, held = reader.answers.setdefault((id(obj), name), (value, own))
     if known is not value:
         unchanged = len(own) == len(held) and all(map(operator.is_, own, held))
@@ -71,10 +71,10 @@ def _of_library(reader: StateReader, obj: Any, name: str, value: Any) -> Any:
         if not stands:
             reader.whole(obj)
         return known if stands else value
-    contents = getattr(value, "__dict__", None)
+    contents = attributes_of(value)
     if _is_data(value):
         reader.note(obj, "property", name, value)
-    elif type(contents) is dict and not isinstance(value, MADE_OF_IT):
+    elif type(contents) is dict and not is_a(value, MADE_OF_IT):
         reader.note(obj, "property", name, value)
         reader.note(reader.adopt(value, obj, name), "property", "__dict__", contents)
     else:
@@ -84,7 +84,7 @@ def _of_library(reader: StateReader, obj: Any, name: str, value: Any) -> Any:
 
 def _is_data(value: Any) -> bool:
     """Whether a check can compare a value that is made anew, or takes it as an input."""
-    return isinstance(value, (*VALUES, np.ndarray)) or type(value) is tuple
+    return is_a(value, (*VALUES, np.ndarray, Finished)) or type(value) is tuple
 
 
 def _of_module(reader: StateReader, module: ModuleType, name: str, value: Any) -> Any:
@@ -94,7 +94,7 @@ def _of_module(reader: StateReader, module: ModuleType, name: str, value: Any) -
         reader.root(names)
         return value
     if is_library(module):
-        if package in OURS or callable(value) or isinstance(value, (ModuleType, np.dtype)):
+        if package in OURS or callable(value) or is_a(value, (ModuleType, np.dtype)):
             return value
     elif name not in names:
         for asked in (name, "__getattr__"):
@@ -115,11 +115,11 @@ def _of_inside(reader: StateReader, obj: Any, name: str, value: Any) -> Any:
     """The state of the class of an object that was made inside."""
     cls = type(obj)
     found = static_member(cls, name) if reader.sees(cls) else MISSING
-    if found is not MISSING and not isinstance(found, SLOTS) and name not in getattr(obj, "__dict__", ()):
-        if isinstance(found, property):
+    if found is not MISSING and not is_a(found, SLOTS) and name not in (attributes_of(obj) or ()):
+        if is_a(found, property):
             reader.note(cls, "attr", name, found)
         elif type(value) is MethodType:
-            kind = "attr" if isinstance(found, FunctionType) else "method"
+            kind = "attr" if is_a(found, FunctionType) else "method"
             reader.note(cls, kind, name, value.__func__)
         elif hasattr(found, "__get__"):
             _defined(reader, cls.__mro__, name)
@@ -134,7 +134,7 @@ def _of_class(reader: StateReader, cls: type, name: str, value: Any, found: Any)
         return
     if type(value) is MethodType:
         reader.note(cls, "method", name, value.__func__)
-    elif isinstance(found, property):
+    elif is_a(found, property):
         reader.keep(type(cls))
         reader.note(type(cls), "attr", name, found)
     else:
@@ -142,8 +142,8 @@ def _of_class(reader: StateReader, cls: type, name: str, value: Any, found: Any)
 
 
 def _of_instance(reader: StateReader, obj: Any, name: str, value: Any, found: Any) -> None:
-    own = getattr(obj, "__dict__", None)
-    if isinstance(value, BUILTIN) and value.__self__ is obj:
+    own = attributes_of(obj)
+    if is_a(value, BUILTIN) and value.__self__ is obj:
         return  # a method of a container, whose call reads
     entry = isinstance(own, dict) and dict.__contains__(own, name)
     if name in ("__dict__", "__class__") or (entry and not hasattr(type(found), "__set__")):
@@ -151,15 +151,15 @@ def _of_instance(reader: StateReader, obj: Any, name: str, value: Any, found: An
     elif type(value) is MethodType:
         if not is_library(value.__func__):
             reader.note(obj, "method", name, value.__func__)
-    elif isinstance(found, SLOTS):
+    elif is_a(found, SLOTS):
         if getattr(obj, name, MISSING) is value:
             reader.note(obj, "attr", name, value)
         else:  # made at each question
             reader.whole(obj)
-    elif isinstance(found, property) or (hasattr(type(found), "__set__") and not is_library(type(found))):
+    elif is_a(found, property) or (hasattr(type(found), "__set__") and not is_library(type(found))):
         reader.keep(type(obj))  # what its function reads is noted there
         reader.note(type(obj), "attr", name, found)
-        if isinstance(found, property) and reads_unseen(found.fget):
+        if is_a(found, property) and reads_unseen(found.fget):
             reader.whole(obj)
     elif found is MISSING:  # by __getattr__, as long as neither the object nor its class has such an attribute
         reader.keep(type(obj))
@@ -170,14 +170,14 @@ def _of_instance(reader: StateReader, obj: Any, name: str, value: Any, found: An
             reader.note(own, "get", name, MISSING)
         if reads_unseen(static_member(type(obj), "__getattr__")):
             reader.whole(obj)
-    elif not isinstance(found, functools.cached_property):
+    elif not is_a(found, functools.cached_property):
         reader.note(obj, "attr", name, value)
 
 
 def reads_unseen(f: Any) -> bool:
     """Whether a function that answers for an object is in C, or of ``collections``: nobody sees what it reads of it."""
-    if isinstance(f, FunctionType):
-        return f.__module__ == "collections"
+    if is_a(f, FunctionType):
+        return bool(f.__module__ == "collections")
     return is_library(type(f)) and not of_ours(type(f))
 
 
@@ -185,7 +185,7 @@ def asked_for(reader: StateReader, obj: Any, name: str) -> None:
     """Take note of what ``getattr(obj, name)`` reads, which the user's code is about to call."""
     if reader.sees(obj) and _is_librarys(static_member(type(obj), name)):
         reader.whole(obj)
-    elif not isinstance(obj, (type, ModuleType)) and _runs_code(obj, name):  # once, in that call
+    elif not is_a(obj, (type, ModuleType)) and _runs_code(obj, name):  # once, in that call
         attribute(reader, obj, name, None)
     elif (value := getattr(obj, name, MISSING)) is MISSING:
         lacks(reader, obj, name)
@@ -198,15 +198,15 @@ def _runs_code(obj: Any, name: str) -> bool:
     found = static_member(type(obj), name)
     if found is MISSING:
         answers = static_member(type(obj), "__getattr__") is not MISSING
-        return answers and name not in getattr(obj, "__dict__", ())
-    return hasattr(type(found), "__set__") and not isinstance(found, SLOTS)
+        return answers and name not in (attributes_of(obj) or ())
+    return hasattr(type(found), "__set__") and not is_a(found, SLOTS)
 
 
 def lacks(reader: StateReader, obj: Any, name: str) -> None:
     """Take note that an object, or its class, has no such attribute."""
-    if isinstance(obj, ModuleType):
+    if is_a(obj, ModuleType):
         global_variable(reader, vars(obj), name)
-    elif type(obj) not in PLAIN and not isinstance(obj, (Tracer, Finished)):
+    elif type(obj) not in PLAIN and not is_a(obj, (Tracer, Finished)):
         if reader.sees(obj):
             reader.note(obj, "has", name, False)
         elif reader.sees(type(obj)) and not hasattr(type(obj), name):
@@ -216,7 +216,7 @@ def lacks(reader: StateReader, obj: Any, name: str) -> None:
 def over(reader: StateReader, given: Any, name: str) -> None:
     """Take note of what ``super(cls, obj).name`` reads: an attribute of one of the classes above."""
     cls, obj = given
-    mro = (obj if isinstance(obj, type) and issubclass(obj, cls) else type(obj)).__mro__
+    mro = (obj if is_a(obj, type) and issubclass(obj, cls) else type(obj)).__mro__
     if _is_librarys(_defined(reader, mro[mro.index(cls) + 1 :], name)):  # which cannot be asked again
         reader.whole(obj)
 

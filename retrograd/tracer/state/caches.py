@@ -11,6 +11,8 @@ import functools
 from types import MethodType
 from typing import Any
 
+from .classes import is_a
+
 Key = tuple[tuple[Any, ...], tuple[str, ...]]  # all arguments; the names of the last of them
 
 
@@ -24,8 +26,8 @@ def question_of(f: Any, args: tuple[Any, ...], names: tuple[str, ...] = ()) -> t
     >>> question_of(math.sqrt, (4.0,)) is None
     True
     """
-    while not isinstance(f, functools._lru_cache_wrapper):
-        if isinstance(f, functools.partial):
+    while not is_a(f, functools._lru_cache_wrapper):
+        if is_a(f, functools.partial):
             given = {**f.keywords, **dict(zip(names, args[len(args) - len(names) :], strict=True))}
             args, names = (*f.args, *args[: len(args) - len(names)], *given.values()), tuple(given)
             f = f.func

@@ -20,7 +20,7 @@ from ..interception import StandIn
 from ..trace import CURRENT
 from .attributes import asked_for, reads_unseen, static_member
 from .caches import Key, asked, question_of
-from .classes import BUILTIN, CONTAINERS, PLAIN
+from .classes import BUILTIN, CONTAINERS, PLAIN, attributes_of, is_a
 from .followed import MADE_BY
 from .libraries import is_library, of_ours, package
 from .operated import answers_unseen, elements, truth
@@ -70,7 +70,7 @@ def call(reader: StateReader, f: Any, args: Any, names: tuple[str, ...] = ()) ->
         for x in args:
             if type(x) not in PLAIN and type(x) is not Tracer:
                 _handed_over(reader, x, shallow)
-                if f is dict and isinstance(x, (list, tuple)):
+                if f is dict and is_a(x, (list, tuple)):
                     reader.tree(x)  # its pairs
     return question is None and f is not os.getenv
 
@@ -106,12 +106,12 @@ def _hands_over(reader: StateReader, f: Any, args: Any) -> bool:
     """Take note of what a call reads of the callable; whether the arguments go to code that is not followed."""
     if _is_unrepeatable(f):
         reader.unchecked(f)
-    if isinstance(f, weakref.ref):
+    if is_a(f, weakref.ref):
         if reader.sees(f):
             reader.target(f)
     elif f is object.__getattribute__:
         _question(reader, getattr, args)
-    elif isinstance(f, BUILTIN):
+    elif is_a(f, BUILTIN):
         return _call_of_builtin(reader, f, args)
     elif type(f) is MethodType and _reads_unseen(f) and (f.__self__ is HIDDEN or reader.sees(f.__self__)):
         reader.whole(f.__self__)
@@ -119,19 +119,19 @@ def _hands_over(reader: StateReader, f: Any, args: Any) -> bool:
         if _takes_trees(f):
             for x in args:
                 reader.tree(x)
-                if _asks(f) and not isinstance(x, CONTAINERS) and answers_unseen(reader, x):
+                if _asks(f) and not is_a(x, CONTAINERS) and answers_unseen(reader, x):
                     reader.whole(x)
         return False
-    elif reader.sees(f) and not isinstance(f, (FunctionType, MethodType, type)):
+    elif reader.sees(f) and not is_a(f, (FunctionType, MethodType, type)):
         reader.whole(f)  # an object that code of a library, or in C, answers for
     return True
 
 
 def _made(reader: StateReader, f: Any) -> None:
     """Take note of what makes an object, if a callable is a class, or a partial call of one."""
-    while isinstance(f, partial):
+    while is_a(f, partial):
         f = f.func
-    if isinstance(f, type):
+    if is_a(f, type):
         reader.look_up(f, MADE_BY)
 
 
@@ -143,13 +143,13 @@ def _handed_over(reader: StateReader, x: Any, shallow: bool) -> None:
         if (question := question_of(x, ())) is not None:  # of which the arguments are not seen
             reader.unchecked(question[0])
         reader.identity(x)
-        if isinstance(x, BUILTIN):
+        if is_a(x, BUILTIN):
             reader.whole(x.__self__)
-        elif not shallow and not isinstance(x, (FunctionType, MethodType)):
+        elif not shallow and not is_a(x, (FunctionType, MethodType)):
             reader.whole(x)  # a class, or an object that can be called
-    elif isinstance(x, Iterator) and reader.sees(x):
+    elif is_a(x, Iterator) and reader.sees(x):
         reader.note(x, "never", None, None)
-    elif not shallow and isinstance(x, LAZY):
+    elif not shallow and is_a(x, LAZY):
         _taken_from(reader, x)
     elif not shallow:
         reader.whole(x)
@@ -161,10 +161,10 @@ def _handed_over(reader: StateReader, x: Any, shallow: bool) -> None:
 def _taken_from(reader: StateReader, iterator: Any) -> None:
     """Take note of what code that is not followed takes from an iterator made inside: all that it goes over."""
     _, parts, *_ = iterator.__reduce__()
-    if isinstance(iterator, (map, filter)) and _runs_observed(parts[0]):
+    if is_a(iterator, (map, filter)) and _runs_observed(parts[0]):
         return
     for x in parts:
-        if isinstance(x, LAZY):
+        if is_a(x, LAZY):
             _taken_from(reader, x)
         else:
             reader.whole(x)
@@ -200,25 +200,25 @@ def _call_of_builtin(reader: StateReader, f: Any, args: Any) -> bool:
         if args:
             _question(reader, f, args)
         return False
-    if owner is None or isinstance(owner, ModuleType):
+    if owner is None or is_a(owner, ModuleType):
         return True
-    if isinstance(owner, type):
+    if is_a(owner, type):
         if issubclass(owner, date) and name in CLOCKS:
             reader.unchecked(f)
-    elif isinstance(owner, contextvars.ContextVar):
+    elif is_a(owner, contextvars.ContextVar):
         reader.root(owner)
         reader.note(owner, "context", None, owner.get(MISSING))
         if type(value := owner.get(None)) not in PLAIN:
             reader.adopt(value, owner)
     elif name == "__getattribute__":
         _question(reader, getattr, (owner, *args))
-    elif not isinstance(owner, CONTAINERS):
+    elif not is_a(owner, CONTAINERS):
         reader.whole(owner)
     elif reader.sees(owner):
         if name in WRITES:
             reader.changed(owner)
             return name not in ("append", "add", "insert", "appendleft")
-        if name == "get" and isinstance(owner, dict) and type(args[0]) in PLAIN:
+        if name == "get" and is_a(owner, dict) and type(args[0]) in PLAIN:
             value = owner.get(args[0], MISSING)
             reader.note(owner, "get", args[0], value)
             reader.adopt(value, owner)
@@ -229,8 +229,8 @@ def _call_of_builtin(reader: StateReader, f: Any, args: Any) -> bool:
 
 def _is_unrepeatable(f: Any) -> bool:
     """Whether a function of a library answers anew at each call: a clock, a source of noise, a reader of files."""
-    function = f.__func__ if isinstance(f, MethodType) else f
-    if not isinstance(function, (FunctionType, BuiltinFunctionType)):
+    function = f.__func__ if is_a(f, MethodType) else f
+    if not is_a(function, (FunctionType, BuiltinFunctionType)):
         return False
     module, name = getattr(function, "__module__", None) or "", function.__name__
     if function in (open, input):
@@ -248,17 +248,17 @@ def _question(reader: StateReader, f: Any, args: Any) -> None:
     if f is getattr:
         if type(args[1]) is str:
             asked_for(reader, obj, args[1])
-    elif isinstance(obj, ModuleType):
+    elif is_a(obj, ModuleType):
         reader.root(vars(obj))
     elif not reader.sees(obj):
         return
     elif f is len:
-        if isinstance(obj, CONTAINERS):
+        if is_a(obj, CONTAINERS):
             reader.note(obj, "len", None, len(obj))
         elif answers_unseen(reader, obj):
             reader.whole(obj)
     else:
-        own = getattr(obj, "__dict__", None)
+        own = attributes_of(obj)
         reader.note(obj, "attr", "__dict__", own)
         reader.adopt(own, obj)
 
@@ -267,9 +267,9 @@ def _is_followed(f: Any) -> bool:
     """Whether what a call runs is observed, or ours."""
     if type(f) is MethodType:
         return not is_library(f.__func__) or type(f.__self__) is Tracer or of_ours(type(f.__self__))
-    if isinstance(f, FunctionType) and f.__globals__.get("__name__", "").partition(".")[0] == "retrograd":
+    if is_a(f, FunctionType) and f.__globals__.get("__name__", "").partition(".")[0] == "retrograd":
         return True
-    if isinstance(f, (FunctionType, type)):
+    if is_a(f, (FunctionType, type)):
         return not is_library(f) or (_hashable(f) and f in NEUTRAL)
     return of_ours(type(f)) or not (is_library(type(f)) or reads_unseen(static_member(type(f), "__call__")))
 
@@ -281,8 +281,8 @@ def _asks(f: Any) -> bool:
 
 def _takes_trees(f: Any) -> bool:
     """Whether it is a function of ours, or a compiled one, which takes its arguments apart."""
-    return of_ours(type(f)) or (isinstance(f, FunctionType) and is_library(f))
+    return of_ours(type(f)) or (is_a(f, FunctionType) and is_library(f))
 
 
 def _hashable(f: Any) -> bool:
-    return getattr(type(f), "__hash__", None) is not None and isinstance(f, (type, FunctionType, *BUILTIN))
+    return getattr(type(f), "__hash__", None) is not None and is_a(f, (type, FunctionType, *BUILTIN))

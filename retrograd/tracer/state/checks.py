@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..interception import StandIn
-from .classes import PLAIN
+from .classes import PLAIN, attributes_of, is_a
 from .reads import KINDS, MISSING, SCOPE, Form, Read, form_of, same, same_elements
 
 Captures = tuple[Any, ...]
@@ -119,21 +119,21 @@ class Check:
             if id(x) in names:  # one object in two places
                 test = f"s[{k}] is {names[id(x)]}"
                 self._parts[test] = Part("again", test, test, self._held("v", True), "which arguments are one object")
-            elif type(x) not in PLAIN and not isinstance(x, FIXED):
+            elif type(x) not in PLAIN and not is_a(x, FIXED):
                 names |= _names(x, f"s[{k}]")
         name = "f"
-        while not isinstance(function, (FunctionType, MethodType)) and hasattr(function, "__wrapped__"):
+        while not is_a(function, (FunctionType, MethodType)) and hasattr(function, "__wrapped__"):
             names.setdefault(id(function), name)
             function, name = function.__wrapped__, f"{name}.__wrapped__"
         names.setdefault(id(function), name)
         module = getattr(function, "__globals__", None)  # of a method, its function's
-        if isinstance(function, MethodType):
+        if is_a(function, MethodType):
             names |= _names(function.__self__, f"{name}.__self__")
             module, name = function.__func__.__globals__, f"{name}.__func__"
         if module is not None:
             names[id(module)] = "g"
             self._first = f"g = {name}.__globals__"
-        if isinstance(function, FunctionType):
+        if is_a(function, FunctionType):
             cells = enumerate(function.__closure__ or ())
             names |= {id(cell): f"{name}.__closure__[{k}]" for k, cell in cells}
         return names
@@ -163,9 +163,9 @@ class Check:
         known = self._parts.get(text)
         array = type(value) is np.ndarray and value.dtype.kind in "biufc"
         step = place[0] != "p" and id(value) in places and read.kind in STEPS
-        step = step and not array and not isinstance(value, VALUES)
+        step = step and not array and not is_a(value, VALUES)
         step = step or (read.kind == "target" and value is not None)  # nothing keeps it alive
-        step = step or (read.kind == "property" and not array and not isinstance(value, (*VALUES, tuple)))  # made anew
+        step = step or (read.kind == "property" and not array and not is_a(value, (*VALUES, tuple)))  # made anew
         if known is not None and known.name:  # an array, a step of a path, or one of these again
             names = self._arrays if array else self._names
             other = names.setdefault(id(value), ("" if array else self._known(value)) or known.name)
@@ -294,7 +294,7 @@ class Check:
 
 def _names(x: Any, name: str) -> dict[int, str]:
     """Names of an object and of what holds its attributes."""
-    own = getattr(x, "__dict__", None)
+    own = attributes_of(x)
     return {id(x): name} | ({id(own): f"{name}.__dict__"} if type(own) is dict else {})
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import array
 import collections
 from types import BuiltinFunctionType, GetSetDescriptorType, MappingProxyType, MemberDescriptorType, MethodWrapperType
+from typing import Any
 
 import numpy as np
 
@@ -19,3 +20,16 @@ VIEWS: tuple[type, ...] = (type({}.keys()), type({}.values()), type({}.items()))
 BUFFERS = (bytearray, memoryview, array.array)
 BUILTIN = (BuiltinFunctionType, MethodWrapperType)
 SLOTS = (MemberDescriptorType, GetSetDescriptorType)
+
+
+def is_a(x: Any, classes: type | tuple[type, ...]) -> bool:
+    """Whether an object is of one of the classes, by its type alone: a proxy's ``__class__`` may raise or pretend."""
+    return issubclass(type(x), classes)
+
+
+def attributes_of(x: Any) -> Any:
+    """The dictionary of an object's attributes; None if it has none, or is a proxy that does not reach its object."""
+    try:
+        return getattr(x, "__dict__", None)
+    except Exception:  # noqa: BLE001 - a proxy may raise anything
+        return None

@@ -14,6 +14,7 @@ from ..surroundings import SURROUNDINGS
 from ..trace import CURRENT, READER, Trace
 from .arguments import unread_parameters
 from .checks import Check
+from .classes import is_a
 from .finished import finish
 from .observers import observed
 from .reader import StateReader, Store, reading
@@ -100,7 +101,7 @@ def _put_back(reader: StateReader) -> list[Store]:
 
 def _stand_in(function: Function, reader: StateReader) -> Function:
     """A function of a library may mean another one in traced code; the arrays of a partial call are captured."""
-    if isinstance(function, MethodType):
+    if is_a(function, MethodType):
         return function
     if type(function) is partial:
         keywords = {k: reader.seen(v) for k, v in function.keywords.items()}

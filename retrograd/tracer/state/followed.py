@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..ufunc_options import python_function
+from .classes import is_a
 from .code_rewriter import CodeRewriter
 from .libraries import is_builtin, is_library, of_ours, package
 from .reads import MISSING, SWAPPED
@@ -84,18 +85,18 @@ class Followed(ABC):
             self._follow(x)
         elif t is MethodType:
             self.meet(x.__func__)
-        elif isinstance(x, type):
+        elif is_a(x, type):
             self._follow_class(x)
         elif t is np.ufunc:
             self.meet(python_function(x))
-        elif isinstance(x, WRAPPERS) or package(t) == "functools":
+        elif is_a(x, WRAPPERS) or package(t) == "functools":
             self._follow_wrapper(x)
         elif not is_library(t):
             self._follow_class(t)
         elif of_ours(t):
             for v in list(getattr(x, "__dict__", {}).values()):
                 user = callable(v) and not is_library(type(v))
-                if user or isinstance(v, (FunctionType, MethodType, type, functools.partial)):
+                if user or is_a(v, (FunctionType, MethodType, type, functools.partial)):
                     self.keep(v)
                 elif callable(v):
                     self.meet(v)
@@ -116,7 +117,7 @@ class Followed(ABC):
 
     def _keep_functions(self, held: Any) -> None:
         """Count functions that a library's function holds as outside, also in a registry, as singledispatch has one."""
-        if isinstance(held, (dict, MappingProxyType)) and any(map(callable, held.values())):
+        if is_a(held, (dict, MappingProxyType)) and any(map(callable, held.values())):
             self.root(held)
             self.contents(held)
         elif callable(held):
@@ -168,9 +169,9 @@ class Followed(ABC):
             self._outside[id(c)] = c
             for name, v in list(vars(c).items()):
                 special = name.startswith("__")
-                if isinstance(v, WRAPPERS) or (special if isinstance(v, FunctionType) else not is_library(type(v))):
+                if is_a(v, WRAPPERS) or (special if is_a(v, FunctionType) else not is_library(type(v))):
                     self.meet(v)
-                if special and name not in PASSIVE and (callable(v) or isinstance(v, WRAPPERS)):
+                if special and name not in PASSIVE and (callable(v) or is_a(v, WRAPPERS)):
                     self._special[id(cls)] = cls  # Python looks these up by itself
                     self.note(c, "static", name, v)
         if type(cls) is not type and not is_library(type(cls)):
@@ -190,7 +191,7 @@ class Followed(ABC):
         for c in cls.__mro__:
             if c is not object and not is_library(c):
                 for v in list(vars(c).values()):
-                    if isinstance(v, FunctionType):
+                    if is_a(v, FunctionType):
                         self.keep(v)
 
     def stop(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ..trace import CURRENT, READER
-from .classes import CONTAINERS, VIEWS
+from .classes import CONTAINERS, VIEWS, is_a
 from .libraries import is_library
 from .observer import Observer, observer
 from .operated import answers_unseen
@@ -24,11 +24,11 @@ class Iterated(Observer):
 
     def active(self, reader: StateReader, given: Any) -> Any:
         if reader.sees(given):
-            if isinstance(given, dict):
+            if is_a(given, dict):
                 reader.note(given, "keys", None, [*given])
-            elif isinstance(given, CONTAINERS):
+            elif is_a(given, CONTAINERS):
                 reader.contents(given)
-            elif isinstance(given, Iterator) and is_library(type(given)):
+            elif is_a(given, Iterator) and is_library(type(given)):
                 reader.note(given, "never", None, None)
             elif answers_unseen(reader, given):
                 reader.whole(given)
@@ -43,7 +43,7 @@ iterated = Iterated()
 @observer
 def unpacked(reader: StateReader, x: Any) -> Any:
     """The operand of ``a, b = x``."""
-    if reader.sees(x) and isinstance(x, (list, tuple)):
+    if reader.sees(x) and is_a(x, (list, tuple)):
         return [reader.seen(e) for e in reader.contents(x)]
     if type(x) in VIEWS:
         return [reader.seen(e) for e in x]
@@ -53,7 +53,7 @@ def unpacked(reader: StateReader, x: Any) -> Any:
 @observer
 def yielded(reader: StateReader, x: Any) -> Any:
     """What a generator gives: code that is not followed may take it."""
-    if isinstance(x, CONTAINERS):
+    if is_a(x, CONTAINERS):
         reader.tree(x)
     return x
 
@@ -66,15 +66,15 @@ class Spread(Observer):
     def __getitem__(self, given: Any) -> Any:
         if READER.get() is None or CURRENT.get() is None:
             return given
-        if not isinstance(given, (tuple, dict)):
-            if not isinstance(given, Iterable) and not hasattr(type(given), "__getitem__"):
+        if not is_a(given, (tuple, dict)):
+            if not is_a(given, Iterable) and not hasattr(type(given), "__getitem__"):
                 return given  # the call itself raises Python's error
             given = tuple(iterated[given])  # the user's code may run, and is observed
         return Observer.__getitem__(self, given)
 
     def active(self, reader: StateReader, given: Any) -> Any:
-        if isinstance(given, CONTAINERS):
+        if is_a(given, CONTAINERS):
             reader.contents(given)
-        if isinstance(given, dict):
+        if is_a(given, dict):
             return {k: reader.seen(v) for k, v in given.items()}
         return reader.seen(given)

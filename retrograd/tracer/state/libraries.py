@@ -7,6 +7,7 @@ from types import FrameType, FunctionType, ModuleType
 from typing import Any
 
 from ...where import FOREIGN, is_foreign, is_ours
+from .classes import is_a
 
 HEAP = 1 << 9  # the flag of classes that are not compiled into Python
 MAKERS = ("builtins", "types")  # named by classes that ``exec`` without a module, or ``types.new_class``, has made
@@ -15,9 +16,9 @@ MAKERS = ("builtins", "types")  # named by classes that ``exec`` without a modul
 def is_library(x: Any) -> bool:
     """Whether a function, a class or a module belongs to Python, NumPy, SciPy, us or an installed package."""
     name: Any
-    if isinstance(x, ModuleType):
+    if is_a(x, ModuleType):
         name, file = x.__name__, str(vars(x).get("__file__"))
-    elif isinstance(x, FunctionType):
+    elif is_a(x, FunctionType):
         name, file = dict.get(x.__globals__, "__name__"), x.__code__.co_filename
     else:
         name = getattr(x, "__module__", None)
@@ -33,7 +34,7 @@ def is_library(x: Any) -> bool:
 
 def is_made(x: Any) -> bool:
     """Whether a class that names one of these modules is not one of its own."""
-    return isinstance(x, type) and bool(x.__flags__ & HEAP) and vars(sys.modules[x.__module__]).get(x.__name__) is not x
+    return is_a(x, type) and bool(x.__flags__ & HEAP) and vars(sys.modules[x.__module__]).get(x.__name__) is not x
 
 
 def is_builtin(cls: type) -> bool:

@@ -26,7 +26,7 @@ from ..python_numbers import LOOK_ALIKES
 from ..trace import CURRENT, READER
 from .attributes import attribute, over, result
 from .called import call, which
-from .classes import BUFFERS, CONTAINERS, PLAIN
+from .classes import BUFFERS, CONTAINERS, PLAIN, is_a
 from .code_rewriter import CodeRewriter
 from .iterated import Spread, iterated, unpacked, yielded
 from .libraries import is_library
@@ -104,17 +104,17 @@ class Item(Observer):
         if type(key) not in PLAIN:
             reader.whole(key)
             reader.identity(key)
-        if not reader.sees(obj) or isinstance(obj, Tracer):
+        if not reader.sees(obj) or is_a(obj, Tracer):
             return reader.seen(value)
-        if isinstance(obj, dict):
+        if is_a(obj, dict):
             reader.note(obj, "get", key, value if dict.__contains__(obj, key) else MISSING)
-        elif isinstance(obj, CONTAINERS) and (type(key) in (int, bool) or isinstance(obj, MappingProxyType)):
+        elif is_a(obj, CONTAINERS) and (type(key) in (int, bool) or is_a(obj, MappingProxyType)):
             reader.note(obj, "item", key, value)
-        elif isinstance(obj, CONTAINERS):
+        elif is_a(obj, CONTAINERS):
             reader.contents(obj)
             if type(key) is slice:  # a list of its own, with the same elements
                 return reader.seen(value)
-        elif isinstance(obj, BUFFERS):
+        elif is_a(obj, BUFFERS):
             reader.whole(obj)
         elif is_library(type(obj)):
             reader.note(obj, "item", key, value)
@@ -141,7 +141,7 @@ class Global(Observer):
             return value
         names = sys._getframe(1).f_globals
         key = (reader.number, id(names), id(value))
-        if key == self._last and (type(value) in SAME or isinstance(value, ModuleType)):  # NumPy has a class of ours
+        if key == self._last and (type(value) in SAME or is_a(value, ModuleType)):  # NumPy has a class of ours
             return STAND_INS.get(value, value) if self.called else value
         self._last = key
         return read_global(reader, names, self.name, value, self.called)
@@ -152,7 +152,7 @@ def read_global(reader: StateReader, names: dict[str, Any], name: str, value: An
     if name in names and type(value) is not type(LOOK_ALIKES["float"]):
         reader.root(names)
         reader.note(names, "global", name, value)
-        if isinstance(value, (StandIn, ModuleType)):
+        if is_a(value, (StandIn, ModuleType)):
             return value
         value = meaning(reader.adopt(value, names, name))
     if called and type(value) in (type, BuiltinFunctionType):
@@ -329,7 +329,7 @@ def whole(reader: StateReader, x: Any) -> Any:
 @observer
 def pattern(reader: StateReader, x: Any) -> Any:
     """The class of a pattern, which names the attributes of ``case Point(x, y)``."""
-    if isinstance(x, type):
+    if is_a(x, type):
         reader.look_up(x, ("__match_args__",))
     return x
 

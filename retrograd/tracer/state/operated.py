@@ -11,7 +11,8 @@ import numpy as np
 from ...where import OURS
 from ..array import Tracer
 from ..trace import READER
-from .classes import BUILTIN, CONTAINERS, PLAIN
+from .classes import BUILTIN, CONTAINERS, PLAIN, is_a
+from .finished import Finished
 from .followed import TEXTS
 from .libraries import is_library, package
 from .observer import Observer, observer
@@ -43,12 +44,12 @@ class Operated(OfNumbers):
 
     def active(self, reader: StateReader, given: Any) -> Any:
         a, b = given
-        if isinstance(a, (str, bytes)):  # a format
+        if is_a(a, (str, bytes)):  # a format
             formatted.active(reader, b)
             return given
         traced = Tracer in (type(a), type(b))  # which answers for objects of NumPy and SciPy
         for x in given:
-            if isinstance(x, CONTAINERS) or not (traced and package(type(x)) in OURS):
+            if is_a(x, CONTAINERS) or not (traced and package(type(x)) in OURS):
                 elements(reader, x)
         return given
 
@@ -61,7 +62,7 @@ class Augmented(OfNumbers):
     def active(self, reader: StateReader, given: Any) -> Any:
         x, other = given
         operated.active(reader, (None, other))
-        if isinstance(x, (str, bytes, tuple, frozenset)):
+        if is_a(x, (str, bytes, tuple, frozenset)):
             operated.active(reader, given)
         else:
             reader.changed(x)
@@ -109,14 +110,14 @@ def sought(reader: StateReader, given: Any) -> Any:
     if type(key) not in PLAIN:
         reader.whole(key)
         reader.identity(key)
-    if not isinstance(x, CONTAINERS):
+    if not is_a(x, CONTAINERS):
         if answers_unseen(reader, x):
             reader.whole(x)
-    elif reader.sees(x) and isinstance(x, (dict, set, frozenset)) and _is_plain(key):
+    elif reader.sees(x) and is_a(x, (dict, set, frozenset)) and _is_plain(key):
         reader.note(x, "in", key, key in x)
     else:
         found = reader.contents(x) if reader.sees(x) else x
-        if type(key) not in NUMBERS and not isinstance(x, (dict, set, frozenset)):
+        if type(key) not in NUMBERS and not is_a(x, (dict, set, frozenset)):
             for element in filter(reader.sees, found):
                 _read_deeply(reader, element, reader.identity)
     return given
@@ -125,7 +126,7 @@ def sought(reader: StateReader, given: Any) -> Any:
 @observer
 def sliced(reader: StateReader, x: Any) -> Any:
     """A container of which a slice is made."""
-    if isinstance(x, CONTAINERS):
+    if is_a(x, CONTAINERS):
         reader.contents(x)
     else:
         reader.whole(x)
@@ -158,7 +159,7 @@ class Formatted(Signed):
 @observer
 def truth(reader: StateReader, x: Any) -> Any:
     """A value whose truth is asked."""
-    if reader.sees(x) and isinstance(x, CONTAINERS):
+    if reader.sees(x) and is_a(x, CONTAINERS):
         reader.note(x, "truth", None, bool(x))
     elif answers_unseen(reader, x):
         reader.whole(x)
@@ -177,17 +178,17 @@ def _read_deeply(reader: StateReader, x: Any, also: Callable[[Any], None] = lamb
             continue
         seen.add(id(x))
         also(x)
-        if isinstance(x, CONTAINERS):
+        if is_a(x, CONTAINERS):
             inside += 0 if reader.sees(x) else len(x)
             found = reader.contents(x)
             todo += found if inside < MANY else filter(reader.sees, found)
-        elif isinstance(x, np.ndarray) or answers_unseen(reader, x):
+        elif is_a(x, (np.ndarray, Finished)) or answers_unseen(reader, x):
             reader.whole(x)
 
 
 def elements(reader: StateReader, x: Any) -> None:
     """Take note of what a container holds; all of an object of a library."""
-    if isinstance(x, CONTAINERS):
+    if is_a(x, CONTAINERS):
         reader.contents(x)
     elif answers_unseen(reader, x):
         reader.whole(x)
@@ -202,8 +203,8 @@ def answers_unseen(reader: StateReader, x: Any) -> bool:
     """Whether an object is from outside, and answers by code of a library, maybe by inherited methods."""
     if type(x) in NUMBERS or not reader.sees(x):
         return False
-    if isinstance(x, ALONE):
-        return isinstance(x, np.ndarray) and x.dtype == object
+    if is_a(x, ALONE):
+        return is_a(x, np.ndarray) and x.dtype == object
     return is_library(type(x)) or any(package(c) == "collections" or _operates(c) for c in type(x).__mro__)
 
 

@@ -22,7 +22,7 @@ from ..interception import StandIn
 from ..python_numbers import LookAlike
 from ..trace import CURRENT, READER, Trace, stateful
 from .arguments import is_mutable_array
-from .classes import AROUND, BUILTIN, PLAIN
+from .classes import AROUND, BUILTIN, PLAIN, attributes_of, is_a
 from .code_rewriter import CodeRewriter
 from .finished import Finished
 from .reads import KINDS, MISSING, Read
@@ -70,7 +70,7 @@ class StateReader(Whole):
 
     def levels(self, place: Any) -> Iterator[StateReader]:
         """The readers for which a place is outside: this one and those around it."""
-        cell = isinstance(place, CellType)
+        cell = type(place) is CellType
         for reader in _with_parents(self):
             if (cell and id(place) not in reader._own) or id(place) in reader._outside:
                 yield reader
@@ -82,7 +82,7 @@ class StateReader(Whole):
 
     def note(self, place: Any, kind: str, key: Any, value: Any) -> None:
         """Take note of a read; the first one counts, for later ones may see what the recording itself has written."""
-        if isinstance(value, StandIn):  # what the name means when the recording is over
+        if is_a(value, StandIn):  # what the name means when the recording is over
             value = value.original
         if type(value) is LookAlike:  # it stands there meanwhile
             return
@@ -109,7 +109,7 @@ class StateReader(Whole):
     def again(self, reads: Sequence[Read]) -> None:
         """Take note of the reads of a recording that is used once more in the middle of this one."""
         for read in reads:
-            if not isinstance(read.place, CellType) or not self.is_own(read.place):
+            if type(read.place) is not CellType or not self.is_own(read.place):
                 self.root(read.place)
                 for reader in self.levels(read.place):
                     reader.reads.setdefault((id(read.place), read.kind, read.key), read)
@@ -143,7 +143,7 @@ class StateReader(Whole):
                 reader.reads.setdefault(name, read)
 
     def _assigns(self, place: Any, kind: str, key: Any) -> bool:
-        own = id(getattr(place, "__dict__", None)), "assigned", ("get", key)
+        own = id(attributes_of(place)), "assigned", ("get", key)
         names = (id(place), "assigned", (kind, key)), own
         return any(name in reader.reads for reader in _with_parents(self) for name in names)
 
@@ -151,7 +151,7 @@ class StateReader(Whole):
         """Take note that a container was written into: what is read of it from now on differs at the next call."""
         if self.sees(x):
             self.written.add(id(x))
-            if isinstance(x, AROUND):
+            if is_a(x, AROUND):
                 self.written.add(id(x.data))
 
     def own(self, cell: CellType) -> None:
@@ -167,12 +167,12 @@ class StateReader(Whole):
 
     def adopt(self, x: Any, like: Any, name: str | None = None) -> Any:
         """Count what was found in the place ``like`` as outside, too; return what stands for it in traced code."""
-        if type(x) in PLAIN or isinstance(x, (Tracer, ModuleType)):
+        if type(x) in PLAIN or is_a(x, (Tracer, ModuleType)):
             return x
         if type(x) is MethodType:
             self.adopt(x.__func__, like)
             self.adopt(x.__self__, like)
-        elif not isinstance(x, BUILTIN):
+        elif not is_a(x, BUILTIN):
             for reader in self.levels(like):
                 reader.keep(x, name)
         return self.seen(x)
@@ -181,12 +181,12 @@ class StateReader(Whole):
         """Count an object as outside, and follow the functions that a use of it may run."""
         if _enters(x):
             self._arrays.setdefault(id(x), (x, name))
-        elif id(x) not in self._outside and type(x) not in PLAIN and not isinstance(x, (Tracer, ModuleType)):
+        elif id(x) not in self._outside and type(x) not in PLAIN and not is_a(x, (Tracer, ModuleType)):
             self._outside[id(x)] = x
             if _is_opaque(x):
                 self.note(x, "never", None, None)
             self._note_value(x)
-            if isinstance(x, np.ndarray) and x.dtype.kind in "SUMmV":  # NumPy's own functions read it
+            if is_a(x, np.ndarray) and x.dtype.kind in "SUMmV":  # NumPy's own functions read it
                 self.note(x, "bytes", None, x.tobytes())
             self.meet(x)
             if self.has_special_methods(type(x)):  # which Python looks up in the class that it has then
@@ -285,7 +285,7 @@ def _with_parents(reader: StateReader | None) -> Iterator[StateReader]:
 
 def _is_opaque(x: Any) -> bool:
     """Whether what an object shows may change unseen: a subclass of NumPy's array, another array, a weak proxy."""
-    subclass = isinstance(x, np.ndarray) and type(x) is not np.ndarray
+    subclass = is_a(x, np.ndarray) and type(x) is not np.ndarray
     return subclass or is_mutable_array(type(x)) or type(x) in ProxyTypes
 
 

@@ -23,6 +23,7 @@ from ..around import renewed
 from ..interception import StandIn
 from ..swallowed import forget_since, refusals
 from .caches import asked
+from .classes import is_a
 from .values import value_of
 
 OF, KEY = ".of", ".key"  # names of variables that hold the operands of a subscript until it is read
@@ -229,8 +230,8 @@ def _reader(kind: str, name: str | None) -> Callable[[Any, Any], Any]:
 
 
 def _named(x: Any) -> str:
-    if isinstance(x, (type, FunctionType, BuiltinFunctionType, functools._lru_cache_wrapper)):
-        return x.__qualname__
+    if is_a(x, (type, FunctionType, BuiltinFunctionType, functools._lru_cache_wrapper)):
+        return str(x.__qualname__)
     return f"an object of the class {type(x).__qualname__}"
 
 
@@ -251,13 +252,13 @@ def same(a: Any, b: Any) -> bool:
     if type(a) in (float, complex):
         z, w = complex(a), complex(b)
         return struct.pack("dd", z.real, z.imag) == struct.pack("dd", w.real, w.imag)
-    if isinstance(a, np.generic) and type(a).__module__ == "numpy":
+    if is_a(a, np.generic) and type(a).__module__ == "numpy":
         return bool(a.dtype == b.dtype and a.tobytes() == b.tobytes())
-    if isinstance(a, np.dtype):
+    if is_a(a, np.dtype):
         return bool(a == b) and repr(a.metadata) == repr(b.metadata)
     if type(a) in (int, str, bytes):
         return bool(a == b)
-    if isinstance(a, MethodType):
+    if is_a(a, MethodType):
         return a.__func__ is b.__func__ and a.__self__ is b.__self__
     return type(a) is tuple and len(a) == len(b) and all(map(same, a, b))
 

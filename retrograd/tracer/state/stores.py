@@ -8,7 +8,7 @@ from typing import Any
 
 from ..array import Tracer
 from ..trace import READER
-from .classes import PLAIN
+from .classes import PLAIN, attributes_of, is_a
 from .iterated import iterated
 from .observer import Observer, observer
 from .reader import StateReader
@@ -24,7 +24,7 @@ class StoredAttribute(Observer):
 
     def active(self, reader: StateReader, given: Any) -> Any:
         value, obj = given
-        own = getattr(obj, "__dict__", None)
+        own = attributes_of(obj)
         if reader.sees(obj):
             if not _fills(value):
                 reader.assigned(obj, "attr", self.name)
@@ -70,12 +70,12 @@ def stored_item(reader: StateReader, given: Any) -> Any:
     if type(key) is slice:
         reader.changed(x)
         iterated.active(reader, value)
-    elif reader.sees(x) and isinstance(x, (dict, list)) and type(key) in PLAIN:
-        kind = "get" if isinstance(x, dict) else "item"
+    elif reader.sees(x) and is_a(x, (dict, list)) and type(key) in PLAIN:
+        kind = "get" if is_a(x, dict) else "item"
         if not _fills(value):
             reader.assigned(x, kind, key)
         if _leaves(value):
-            old = x.get(key, MISSING) if isinstance(x, dict) else x[key]
+            old = x.get(key, MISSING) if is_a(x, dict) else x[key]
             reader.stored(Read(x, kind, key, old, value.where), value, functools.partial(_put_back, x, key, old))
     return given
 

@@ -22,15 +22,17 @@ import numpy as np
 from ..array import Tracer
 from ..containers import is_container
 from ..trace import STATEFUL, stateful
-from .classes import BUFFERS, BUILTIN, CONTAINERS, PLAIN, SLOTS, VIEWS
+from .classes import BUFFERS, BUILTIN, CONTAINERS, PLAIN, SLOTS, VIEWS, attributes_of, is_a
 from .code_rewriter import CodeRewriter
 from .finished import Finished
 from .followed import ASKED, WRAPPERS, Followed
 from .libraries import is_library, package
 from .reads import MISSING, members, types
 
-# Packages whose objects are taken as they are: loggers, locks, what describes types; and ours.
-OPAQUE = frozenset({"logging", "threading", "_thread", "typing", "abc", "inspect", "warnings", "retrograd", "optree"})
+# Packages whose objects are taken as they are: loggers, locks, what describes types, what is compiled; and ours.
+OPAQUE = frozenset(
+    {"logging", "threading", "_thread", "typing", "abc", "inspect", "warnings", "retrograd", "optree", "numba"}
+)
 HIDDEN = random.random.__self__  # type: ignore[attr-defined]  # from which ``random.random()`` and its kind draw
 TOLD = frozenset({bool, int, float, complex, str, type(None)})  # types that marshal tells from all others
 NUMBERS = frozenset(np.dtype(code).type for code in f"?{np.typecodes['AllInteger']}{np.typecodes['AllFloat']}")
@@ -61,7 +63,7 @@ class Whole(Followed):
         todo, seen = [x], set()
         while todo:
             x = todo.pop()
-            if type(x) in PLAIN or id(x) in seen or isinstance(x, (Tracer, FunctionType)):
+            if type(x) in PLAIN or id(x) in seen or is_a(x, (Tracer, FunctionType)):
                 continue
             seen.add(id(x))
             if len(seen) > MOST:
@@ -69,28 +71,28 @@ class Whole(Followed):
                 return
             if (kind := stateful(x)) is not None:
                 next(watch for classes, watch in self._watches if classes is kind.classes).add(x)
-            elif isinstance(x, (np.ndarray, Finished)):
+            elif is_a(x, (np.ndarray, Finished)):
                 if id(x) in self._arrays and type(x) is np.ndarray:
                     self.rely_on(x)
-                elif isinstance(x, np.ndarray) and x.dtype == object and self.sees(x):
+                elif is_a(x, np.ndarray) and x.dtype == object and self.sees(x):
                     todo += self._elements(x)
-            elif isinstance(x, VIEWS) and self.sees(x):
-                mapping = x.mapping  # type: ignore[attr-defined]  # isinstance with a tuple of views gives object
+            elif is_a(x, VIEWS) and self.sees(x):
+                mapping = x.mapping
                 self.adopt(mapping, x)
                 todo.append(mapping)
-            elif isinstance(x, CONTAINERS) and package(type(x)) != "scipy":
+            elif is_a(x, CONTAINERS) and package(type(x)) != "scipy":
                 todo += self.contents(x)
-            elif isinstance(x, (MethodType, *BUILTIN)):
+            elif is_a(x, (MethodType, *BUILTIN)):
                 todo.append(x.__self__)
-            elif isinstance(x, contextvars.ContextVar):
+            elif is_a(x, contextvars.ContextVar):
                 self.note(x, "context", None, x.get(MISSING))
-            elif isinstance(x, BUFFERS):
+            elif is_a(x, BUFFERS):
                 self.note(x, "buffer", None, bytes(x))
-            elif isinstance(x, (type, ModuleType)):
+            elif is_a(x, (type, ModuleType)):
                 todo += self._members(x)
-            elif isinstance(x, weakref.ref):
+            elif is_a(x, weakref.ref):
                 todo.append(self.target(x))
-            elif isinstance(x, (Iterator, random.Random)):
+            elif is_a(x, (Iterator, random.Random)):
                 if x is HIDDEN:
                     self.root(x)
                 self.note(x, "never", None, None)
@@ -102,7 +104,7 @@ class Whole(Followed):
         todo = [x]
         while todo:
             x = todo.pop()
-            if isinstance(x, CONTAINERS):
+            if is_a(x, CONTAINERS):
                 todo += self.contents(x)
             elif self.sees(x) and is_container(type(x)):
                 todo += self._state(x)
@@ -117,19 +119,19 @@ class Whole(Followed):
     def contents(self, x: Any) -> list[Any]:
         """Take note of what a container holds; its elements."""
         if not self.sees(x) or id(x) in self._covered:
-            return list(x.values() if isinstance(x, dict) else x)
+            return list(x.values() if is_a(x, dict) else x)
         if len(x) >= MANY and type(x) in (list, tuple, dict) and self._cover(x):
             return []
-        if isinstance(x, (dict, MappingProxyType)):
+        if is_a(x, (dict, MappingProxyType)):
             self.note(x, "keys", None, [*x])
-            kind, items = ("get", dict.items(x)) if isinstance(x, dict) else ("item", x.items())
+            kind, items = ("get", dict.items(x)) if is_a(x, dict) else ("item", x.items())
             found = list(items)
             for k, v in found:
                 self.note(x, kind, k, v)
                 self.adopt(v, x)
             return [v for _, v in found]
-        if isinstance(x, (set, frozenset)):
-            if isinstance(x, set):
+        if is_a(x, (set, frozenset)):
+            if is_a(x, set):
                 self.note(x, "set", None, [*x])
         else:
             self.note(x, "len", None, len(x))
@@ -167,7 +169,7 @@ class Whole(Followed):
         if package(t) in OPAQUE and is_library(t):
             return []
         found = []
-        own = getattr(x, "__dict__", None)
+        own = attributes_of(x)
         if type(own) is dict:
             self.adopt(own, x)
             found += self.contents(own)
@@ -183,7 +185,7 @@ class Whole(Followed):
     def _members(self, x: Any) -> list[Any]:
         """Take note of what the user's classes and modules define, but for most special names; the values."""
         found = []
-        for place in x.__mro__ if isinstance(x, type) else (x,):
+        for place in x.__mro__ if is_a(x, type) else (x,):
             if is_library(place):
                 continue
             self.root(place)
@@ -194,7 +196,7 @@ class Whole(Followed):
             for name in members(place):
                 value = vars(place)[name]
                 self.note(place, "static", name, value)
-                if not isinstance(value, CODE):
+                if not is_a(value, CODE):
                     self.adopt(value, place)
                     found.append(value)
         return found
@@ -214,5 +216,5 @@ def _slots(t: type) -> list[str]:
         for c in t.__mro__
         if "__slots__" in vars(c)  # not a class in C
         for k, v in vars(c).items()
-        if isinstance(v, MemberDescriptorType)
+        if is_a(v, MemberDescriptorType)
     ]
