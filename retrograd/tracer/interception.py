@@ -11,7 +11,7 @@ from __future__ import annotations
 import dis
 import operator
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from types import CodeType, FrameType, ModuleType
 from typing import Any
@@ -44,10 +44,11 @@ def substitutes(module: str) -> Callable[[Provider], Provider]:
 
 
 class StandIn:
-    """A substitute for a function: outside a trace it is the function, and it pickles as the function."""
+    """A substitute for a function: outside a trace it is the function, which it equals, describes and pickles as."""
 
     def __init__(self, original: Callable[..., Any], substitute: Callable[..., Any]) -> None:
         self.original, self._substitute = original, substitute
+        self.__module__, self.__doc__ = getattr(original, "__module__", ""), original.__doc__
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         if CURRENT.get() is None:
@@ -65,6 +66,12 @@ class StandIn:
     def __repr__(self) -> str:
         return repr(self.original)
 
+    def __eq__(self, other: object) -> bool:
+        return other is self or other is self.original
+
+    def __hash__(self) -> int:
+        return hash(self.original)
+
     def __reduce__(self) -> Any:
         return operator.getitem, ((self.original,), 0)
 
@@ -75,9 +82,7 @@ def _called_by_user(frame: FrameType, name: str, called: bool) -> bool:
     Compiled extensions have no frames: their callers look like the user's code, but are at another
     instruction. A tracer handed to them could crash the process.
     """
-    if is_ours(frame):
-        return False
-    loaded, callee = _loads[frame.f_code].get(frame.f_lasti, ("", False))
+    loaded, callee = ("", False) if is_ours(frame) else _loads[frame.f_code].get(frame.f_lasti, ("", False))
     return loaded in {name, "getattr"} and (callee or not called)
 
 
@@ -98,13 +103,10 @@ def _loads_of(code: CodeType) -> Iterator[tuple[int, tuple[str, bool]]]:
             wider = sorted((e for e in here if e[0] > end), key=lambda e: e[0])
             next_up = [x.opname for e, x in wider if e == wider[0][0]]
             yield i.offset, (i.argval, i.opname == "LOAD_METHOD" or any("CALL" in op for op in next_up))
-        elif "CALL" in i.opname and _is_getattr([(e, x) for e, x in here if end is not None and e < end]):
-            yield i.offset, ("getattr", False)
-
-
-def _is_getattr(inside: Sequence[tuple[Any, Any]]) -> bool:
-    """Whether these instructions begin a call of ``getattr`` itself, not a call of its result."""
-    return len({e for e, _ in inside}) == 1 and inside[0][1].argval == "getattr"
+        elif "CALL" in i.opname:
+            inside = [(e, x) for e, x in here if end is not None and e < end]
+            if len({e for e, _ in inside}) == 1 and inside[0][1].argval == "getattr":  # not a call of its result
+                yield i.offset, ("getattr", False)
 
 
 _loads = ByCode(lambda code: dict(_loads_of(code)))
@@ -136,10 +138,7 @@ class Substituted:
         def setter(module: ModuleType, value: Any) -> None:
             vars(module)[name] = value.original if isinstance(value, StandIn) else value
 
-        def deleter(module: ModuleType) -> None:
-            del vars(module)[name]
-
-        return property(getter, setter, deleter)
+        return property(getter, setter, lambda module: vars(module).pop(name))
 
 
 def _fallback(module: ModuleType, name: str) -> Any:
