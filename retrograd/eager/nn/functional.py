@@ -10,7 +10,7 @@ from ...errors import OptionError, ShapeError
 
 
 def linear(x: Any, W: Any, b: Any = None) -> Any:
-    """``x @ W + b``.
+    """``x @ W + b``; weights from PyTorch are transposed, ``rg.nn.linear(x, W.T, b)``.
 
     Parameters
     ----------
