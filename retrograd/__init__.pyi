@@ -386,13 +386,24 @@ def vjp(
     memory: MemoryPlan = None,
     backend: _Backend | None = None,
 ) -> tuple[_R, Callable[[Any], tuple[*_Ts]], _Aux]: ...
+@overload
 def jvp(
     function: Callable[..., _R],
     primals: Sequence[Any],
     tangents: Sequence[Any],
+    has_aux: Literal[False] = False,
     *,
     backend: _Backend | None = None,
 ) -> tuple[_R, _R]: ...
+@overload
+def jvp(
+    function: Callable[..., tuple[_R, _Aux]],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: Literal[True],
+    *,
+    backend: _Backend | None = None,
+) -> tuple[_R, _R, _Aux]: ...
 def linearize(
     function: Callable[..., _R], *primals: Any, backend: _Backend | None = None
 ) -> tuple[_R, Callable[..., _R]]: ...

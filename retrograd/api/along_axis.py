@@ -51,8 +51,8 @@ def map(f: Callable[[Any], Any], xs: Any) -> Any:
     return scan(lambda _, x: (None, INTERCEPTION.meaning(f)(x)), None, xs)[1]
 
 
-def associative_scan(f: Callable[[Any, Any], Any], xs: Any) -> Any:
-    """All partial results ``x0, f(x0, x1), f(f(x0, x1), x2), ...`` along the first axis.
+def associative_scan(f: Callable[[Any, Any], Any], xs: Any, reverse: bool = False, axis: int = 0) -> Any:
+    """All partial results ``x0, f(x0, x1), f(f(x0, x1), x2), ...`` along an axis.
 
     The number of calls of ``f`` grows with the logarithm of the length.
 
@@ -62,12 +62,16 @@ def associative_scan(f: Callable[[Any, Any], Any], xs: Any) -> Any:
         An associative function. It is applied to whole slices along the axis, so it must work elementwise along it, as
         ``np.add`` and batched ``np.matmul`` do.
     xs : tree
-        Arrays of one length.
+        Arrays of one length along the axis.
+    reverse : bool
+        Whether to begin with the last slices.
+    axis : int
+        The axis, of each array.
 
     Returns
     -------
     tree
-        The partial results, stacked along the first axis.
+        The partial results, stacked along the axis.
 
     Raises
     ------
@@ -82,12 +86,14 @@ def associative_scan(f: Callable[[Any, Any], Any], xs: Any) -> Any:
     """
     check_functions("associative_scan", "associative_scan(f, xs) with f(a, b)", f)
     if enclosing() is None:
-        return Compiled(lambda xs: associative_scan(f, xs), Transform("associative_scan"))(as_arrays(xs))
-    items, spec = flatten(xs)
+        return Compiled(lambda xs: associative_scan(f, xs, reverse, axis), Transform("associative_scan"))(as_arrays(xs))
+    given, spec = flatten(xs)
+    items = [_first(x, axis) for x in given]
     n = length_of(items, None)
 
     def combine(a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
-        found, after = flatten(f(unflatten(spec, a), unflatten(spec, b)))
+        found, after = flatten(f(*(unflatten(spec, [_back(x, axis) for x in part]) for part in (a, b))))
+        found = [_first(x, axis) for x in found]
         if after != spec or any(_kind(x) != _kind(y) for x, y in zip(found, a, strict=True)):
             raise CarryError(
                 f"f takes {written(spec)} of {', '.join(_kind(x) for x in a)} and returns {written(after)} of "
@@ -107,7 +113,17 @@ def associative_scan(f: Callable[[Any, Any], Any], xs: Any) -> Any:
             even = [np.concatenate([x, y]) for x, y in zip(even, later, strict=True)]
         return [_interleaved(x, y) for x, y in zip(even, odd, strict=True)]
 
-    return unflatten(spec, sums([x[:] for x in items], n))
+    order = slice(None, None, -1 if reverse else None)
+    return unflatten(spec, [_back(x[order], axis) for x in sums([x[order] for x in items], n)])
+
+
+def _first(x: Any, axis: int) -> Any:
+    """The array with this axis as its first."""
+    return np.moveaxis(x, axis, 0) if axis and np.ndim(x) else x
+
+
+def _back(x: Any, axis: int) -> Any:
+    return np.moveaxis(x, 0, axis) if axis else x
 
 
 def _kind(x: Any) -> str:

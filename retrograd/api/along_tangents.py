@@ -31,14 +31,19 @@ from ..tracer.containers import flatten_like
 from ..tracer.record import Recorded, enclosing
 from ..tracer.trace import Capture
 from ..tracer.tree import flatten, unflatten
-from .at_a_point import chosen_of
+from .at_a_point import chosen_of, split_aux
 from .functions.closures import Fn, is_function
 from .gradients import before_derivatives
 
 
 def jvp(
-    function: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], *, backend: str | None = None
-) -> tuple[Any, Any]:
+    function: Callable[..., Any],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: bool = False,
+    *,
+    backend: str | None = None,
+) -> tuple[Any, ...]:
     """The value at a point, and the derivative along tangents; ``derivative_docstrings`` has its parameters."""
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
         raise TreeError(
@@ -47,19 +52,19 @@ def jvp(
         )
     along = [is_function(p) and not isinstance(t, Fn) for p, t in zip(primals, tangents, strict=False)]
     if any(along):
-        return _jvp_along_functions(function, tuple(primals), tuple(tangents), along, backend)
+        return _jvp_along_functions(function, tuple(primals), tuple(tangents), along, has_aux, backend)
     if config.debug_nans and enclosing() is None:
-        return _pushed(function, tuple(primals), tuple(tangents), _inspected)
-    made = Composed("jvp", make=_pushing, inline=sys.maxsize, backend=backend)
-    found: tuple[Any, Any] = Compiled(function, made)(tuple(primals), tuple(tangents))
+        return _pushed(function, tuple(primals), tuple(tangents), has_aux, _inspected)
+    made = Composed("jvp", make=_pushing, options=(has_aux,), inline=sys.maxsize, backend=backend)
+    found: tuple[Any, ...] = Compiled(function, made)(tuple(primals), tuple(tangents))
     return found
 
 
-def _pushing(function: Callable[..., Any]) -> Callable[..., Any]:
+def _pushing(has_aux: bool, function: Callable[..., Any]) -> Callable[..., Any]:
     """A function of primals and tangents that gives the value and its tangent, for a trace."""
 
-    def pushed(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, Any]:
-        return _pushed(function, primals, tangents, _inserted)
+    def pushed(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> tuple[Any, ...]:
+        return _pushed(function, primals, tangents, has_aux, _inserted)
 
     return pushed
 
@@ -68,17 +73,20 @@ def _pushed(
     function: Callable[..., Any],
     primals: tuple[Any, ...],
     tangents: tuple[Any, ...],
+    has_aux: bool,
     run: Callable[[Graph, Graph, list[Any], list[Any]], Sequence[Any]],
-) -> tuple[Any, Any]:
+) -> tuple[Any, ...]:
     call = take_apart(function, primals, {})
     chosen = chosen_of(function, call)
     recorded, _ = Transform("jvp").record(function, call)
+    split_aux(recorded, has_aux)
     active = [*chosen.active, *(False for _ in recorded.captures)]
     graph = jvp_graph(before_derivatives(recorded.graph), active, nan_safe=config.nan_safe)
     dots = _tangents(chosen, recorded, tangents)
     results = run(recorded.graph, graph, [*call.values(), *recorded.captures], dots)
     n, assemble = len(recorded.graph.outputs), results_of(recorded)
-    return assemble(results[:n]), assemble(results[n:])
+    value, dot = assemble(results[:n]), assemble(results[n:])
+    return (value[0], dot[0], value[1]) if has_aux else (value, dot)
 
 
 def _inserted(function: Graph, derivative: Graph, operands: list[Any], dots: list[Any]) -> Sequence[Any]:
@@ -98,8 +106,9 @@ def _jvp_along_functions(
     primals: tuple[Any, ...],
     tangents: tuple[Any, ...],
     on: Sequence[bool],
+    has_aux: bool,
     backend: str | None,
-) -> tuple[Any, Any]:
+) -> tuple[Any, ...]:
     """``jvp`` if the tangents of function values are functions: the derivative in ε of the values f + ε g."""
     if len(primals) != len(tangents):
         raise TreeError(
@@ -119,7 +128,7 @@ def _jvp_along_functions(
         return function(*(_shifted(p, t, eps) if is_f else next(rest) for p, t, is_f in both))
 
     plain = [[x for x, is_f in zip(side, on, strict=True) if not is_f] for side in (primals, tangents)]
-    return jvp(moved, (0.0, *plain[0]), (1.0, *plain[1]), backend=backend)
+    return jvp(moved, (0.0, *plain[0]), (1.0, *plain[1]), has_aux, backend=backend)
 
 
 def _shifted(f: Callable[..., Any], g: Callable[..., Any], eps: Any) -> Callable[..., Any]:

@@ -41,7 +41,8 @@ RULES = ("_rule", "_fwd", "_bwd")  # the attributes that hold them
 class Custom(Travelling):
     """A function with a derivative that the user wrote; it is called like the function."""
 
-    def __init__(self, function: Callable[..., Any]) -> None:
+    def __init__(self, function: Callable[..., Any], nondiff_argnums: Sequence[int] = ()) -> None:
+        self._nondiff: tuple[Any, ...] = tuple(nondiff_argnums)
         functools.update_wrapper(self, function)
         self.function = function
         self._signature, self._most = _signature(function)
@@ -91,6 +92,18 @@ class Custom(Travelling):
         recorded = record(run, what, call.values(), call.hints, concrete=False)
         _only_arrays(recorded.captures)
         return recorded
+
+    def _fixed(self, call: Call) -> list[int]:
+        """The traced leaves of the arguments that are not differentiated."""
+        specs = children(children(call.spec)[0])
+        for k in self._nondiff:
+            if isinstance(k, bool) or not isinstance(k, int) or not 0 <= k < len(specs):
+                raise ArgnumsError(
+                    f"nondiff_argnums names {k!r}, but the call has {len(specs)} arguments",
+                    remedy="give positions from 0, as a tuple",
+                )
+        owner = [k for k, spec in enumerate(specs) for _ in range(spec.num_leaves)]
+        return [i for i in call.traced if owner[i] in self._nondiff]
 
 
 def _signature(function: Callable[..., Any]) -> tuple[inspect.Signature | None, int]:
@@ -149,7 +162,8 @@ class CustomJvp(Custom):
         Parameters
         ----------
         rule : callable
-            ``rule(primals, tangents)`` takes tuples and returns ``(out, tangent)``.
+            ``rule(primals, tangents)`` takes tuples and returns ``(out, tangent)``. With ``nondiff_argnums``, it takes
+            those arguments first, and tuples of the others.
 
         Returns
         -------
@@ -175,6 +189,10 @@ class CustomJvp(Custom):
         >>> [float(d) for d in rg.grad(product, (0, 1))(2.0, 3.0)]
         [3.0, 0.0]
         """
+        if self._nondiff:
+            raise OptionError(
+                "defjvps beside nondiff_argnums", remedy="give one rule for all arguments: f.defjvp(rule)"
+            )
 
         def rule(primals: tuple[Any, ...], tangents: tuple[Any, ...]) -> Any:
             if len(rules) != len(primals):
@@ -200,11 +218,14 @@ class CustomJvp(Custom):
         body = self._record(call, self.function, "body")
         inexact = [aval_of(shadow_of(x)).inexact for x in call.values()]
         n = len(inexact)
+        self._fixed(call)
 
         def run(leaves: Sequence[Any]) -> Any:
             rest = iter(leaves[n:])
             dots = [next(rest) if on else None for on in inexact]
-            result = rule(call.rebuild(leaves[:n])[0], call.rebuild(dots)[0])
+            primals, tangents = call.rebuild(leaves[:n])[0], call.rebuild(dots)[0]
+            first = [primals[k] for k in self._nondiff]
+            result = rule(*first, *(_without(part, self._nondiff) for part in (primals, tangents)))
             if not isinstance(result, tuple) or len(result) != 2:
                 raise TreeError("a jvp rule must return a pair (out, tangent)", remedy="return out, tangent")
             out, tangent = (flatten_like(body.out_spec, part, "the rule's result") for part in result)
@@ -232,10 +253,6 @@ class CustomVjp(Custom):
 
     _fwd: Callable[..., Any] | None = None
     _bwd: Callable[..., Any] | None = None
-
-    def __init__(self, function: Callable[..., Any], nondiff_argnums: Sequence[int] = ()) -> None:
-        self._nondiff: tuple[Any, ...] = tuple(nondiff_argnums)
-        super().__init__(function)
 
     def defvjp(self, fwd: Callable[..., Any], bwd: Callable[..., Any]) -> None:
         """Set the rules.
@@ -304,17 +321,9 @@ class CustomVjp(Custom):
         }
         return results_of(body)(_emit(trace, primitives.custom_vjp, attrs, call, captures))
 
-    def _fixed(self, call: Call) -> list[int]:
-        """The traced leaves of the arguments that are not differentiated."""
-        specs = children(children(call.spec)[0])
-        for k in self._nondiff:
-            if isinstance(k, bool) or not isinstance(k, int) or not 0 <= k < len(specs):
-                raise ArgnumsError(
-                    f"nondiff_argnums names {k!r}, but the call has {len(specs)} arguments",
-                    remedy="give positions from 0, as a tuple",
-                )
-        owner = [k for k, spec in enumerate(specs) for _ in range(spec.num_leaves)]
-        return [i for i in call.traced if owner[i] in self._nondiff]
+
+def _without(items: Sequence[Any], places: Sequence[int]) -> tuple[Any, ...]:
+    return tuple(x for k, x in enumerate(items) if k not in places)
 
 
 def _cotangents(call: Call, found: Any, nondiff: Sequence[int]) -> list[Any]:

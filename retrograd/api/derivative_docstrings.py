@@ -53,13 +53,17 @@ Parameters
 ----------
 {FUNCTION}primals, tangents : tuple or list
     One entry for each argument, with equal structures and shapes.
+has_aux : bool
+    Whether the function returns ``(output, aux)``.
 {BACKEND}
 Returns
 -------
 tuple
-    ``(out, out_tangent)``.
+    ``(out, out_tangent)``, with ``has_aux`` ``(out, out_tangent, aux)``.
 
-{TANGENTS}
+{TANGENTS}OptionError
+    If the function does not return a pair although ``has_aux`` is set.
+
 Examples
 --------
 >>> import numpy as np, retrograd as rg

@@ -72,7 +72,7 @@ def eval_shape(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     >>> rg.eval_shape(lambda a, b: {"product": a @ b, "n": len(b)}, np.ones((2, 3)), np.ones((3, 4), np.float32))
     {'product': ShapeDtype((2, 4), float64), 'n': ShapeDtype((), int64)}
     """
-    args, kwargs = map_leaves(_example, (args, kwargs))
+    args, kwargs = map_leaves(example_of, (args, kwargs))
     call = take_apart(function, args, kwargs)
     run, name = partial(call.applied, function), name_of(function)
     with np.errstate(all="ignore"):
@@ -87,7 +87,7 @@ def _shape(aval: Any) -> ShapeDtype:
     return ShapeDtype(aval.shape, aval.dtype)
 
 
-def _example(x: Any) -> Any:
+def example_of(x: Any) -> Any:
     """The example for an argument: zeros for what has a shape and a dtype alone."""
     if isinstance(x, (np.ndarray, np.generic, Tracer)) or not (hasattr(x, "shape") and hasattr(x, "dtype")):
         return x

@@ -17,7 +17,9 @@ from ..ir.graph import Graph
 from ..ir.types import Aval
 from ..passes.transpose import transpose
 from ..tracer.record import Recorded
+from ..tracer.tree import map_leaves
 from .at_a_point import chosen_of
+from .eval_shape import example_of
 
 
 def linear_transpose(function: Callable[..., Any], *examples: Any) -> Callable[[Any], tuple[Any, ...]]:
@@ -28,7 +30,7 @@ def linear_transpose(function: Callable[..., Any], *examples: Any) -> Callable[[
     function : callable
         A function that is linear in its arguments.
     *examples : tree
-        Arguments that give shapes and dtypes.
+        Arguments that give shapes and dtypes; results of ``rg.eval_shape`` do as well.
 
     Returns
     -------
@@ -49,7 +51,7 @@ def linear_transpose(function: Callable[..., Any], *examples: Any) -> Callable[[
     """
     transform = Transform("linear_transpose")
     transform.accept(function)
-    call = take_apart(function, examples, {})
+    call = take_apart(function, map_leaves(example_of, examples), {})
     chosen = chosen_of(function, call)
     recorded, _ = transform.record(function, call)
     n = len(call.traced)

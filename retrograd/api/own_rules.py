@@ -9,7 +9,7 @@ from typing import Any
 from .custom import CustomJvp, CustomVjp
 
 
-def custom_jvp(function: Callable[..., Any]) -> CustomJvp:
+def custom_jvp(function: Callable[..., Any] | None = None, nondiff_argnums: int | Sequence[int] = ()) -> Any:
     """A function whose forward derivative is given by ``f.defjvp(rule)``.
 
     ``rule(primals, tangents) -> (out, tangent)`` takes tuples, and the tangent must be linear in the tangents. Reverse
@@ -17,8 +17,11 @@ def custom_jvp(function: Callable[..., Any]) -> CustomJvp:
 
     Parameters
     ----------
-    function : callable
-        The function.
+    function : callable, optional
+        The function. Without it, the result is a decorator.
+    nondiff_argnums : int or sequence of int
+        Positions of arguments that count as constants. ``rule(*nondiff, primals, tangents)`` takes them first, in this
+        order, and tuples of the others.
 
     Returns
     -------
@@ -33,6 +36,8 @@ def custom_jvp(function: Callable[..., Any]) -> CustomJvp:
         If the results of the rule do not fit.
     CapturedTracerError
         If the rule captures a traced value.
+    ArgnumsError
+        If there is no such argument.
 
     Examples
     --------
@@ -47,7 +52,9 @@ def custom_jvp(function: Callable[..., Any]) -> CustomJvp:
     >>> float(rg.grad(log1pexp)(0.0))
     0.5
     """
-    return CustomJvp(function)
+    if function is None:
+        return functools.partial(custom_jvp, nondiff_argnums=nondiff_argnums)
+    return CustomJvp(function, (nondiff_argnums,) if isinstance(nondiff_argnums, int) else nondiff_argnums)
 
 
 def custom_vjp(function: Callable[..., Any] | None = None, nondiff_argnums: int | Sequence[int] = ()) -> Any:

@@ -1,4 +1,4 @@
-"""Trees of containers, as every transform takes them: map, flatten, unflatten, leaves, ravel.
+"""Trees of containers, as every transform takes them: map, reduce, flatten, unflatten, leaves, structure, ravel.
 
 Dicts, lists, tuples, namedtuples, None, dataclasses and registered classes are containers; everything else is a leaf.
 All of this also works on traced values, and is differentiated.
@@ -6,19 +6,24 @@ All of this also works on traced values, and is differentiated.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
+import optree
 
 from ..errors import OptionError, ShapeError, TreeError
 from ..tracer.array import shadow_of
 from ..tracer.containers import flatten_up_to
-from ..tracer.tree import Spec, written
+from ..tracer.tree import NAMESPACE, Spec, written
 from ..tracer.tree import flatten as take_apart
 from ..tracer.tree import unflatten as put_together
 
-__all__ = ["flatten", "leaves", "map", "ravel", "unflatten"]
+__all__ = ["flatten", "leaves", "map", "ravel", "reduce", "structure", "unflatten"]
+
+IsLeaf = Callable[[Any], bool] | None
+_NOTHING = object()
 
 
 def __dir__() -> list[str]:
@@ -26,7 +31,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-def map(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
+def map(function: Callable[..., Any], tree: Any, *others: Any, is_leaf: IsLeaf = None) -> Any:
     """Apply a function to each leaf of a tree, and to the leaves of further trees beside it.
 
     Parameters
@@ -37,6 +42,8 @@ def map(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
         Nested containers.
     *others : tree
         Trees of the same structure.
+    is_leaf : callable, optional
+        It is asked of each container whether it counts as a leaf.
 
     Returns
     -------
@@ -55,18 +62,20 @@ def map(function: Callable[..., Any], tree: Any, *others: Any) -> Any:
     >>> rg.tree.map(lambda p, g: p - 0.5 * g, params, gradient)
     {'w': array([0.75, 0.5 ]), 'b': 0.0}
     """
-    first, structure = take_apart(tree)
+    first, structure = flatten(tree, is_leaf)
     columns = [flatten_up_to(structure, other, "a further tree") for other in others]
     return put_together(structure, [function(*row) for row in zip(first, *columns, strict=True)])
 
 
-def flatten(tree: Any) -> tuple[list[Any], Spec]:
+def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], Spec]:
     """The leaves of a tree, and its structure.
 
     Parameters
     ----------
     tree : tree
         Nested containers. Keys of dicts are sorted.
+    is_leaf : callable, optional
+        It is asked of each container whether it counts as a leaf.
 
     Returns
     -------
@@ -85,7 +94,8 @@ def flatten(tree: Any) -> tuple[list[Any], Spec]:
     >>> leaves, rg.tree.unflatten(structure, [10.0, 20.0])
     ([2.0, 1.0], {'b': 20.0, 'a': (10.0, None)})
     """
-    return take_apart(tree)
+    found = take_apart(tree)  # which registers dataclasses
+    return found if is_leaf is None else optree.tree_flatten(tree, is_leaf, namespace=NAMESPACE)
 
 
 def unflatten(structure: Spec, leaves: Iterable[Any]) -> Any:
@@ -124,13 +134,15 @@ def unflatten(structure: Spec, leaves: Iterable[Any]) -> Any:
     return put_together(structure, given)
 
 
-def leaves(tree: Any) -> list[Any]:
+def leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
     """The leaves of a tree, in the order of ``flatten``.
 
     Parameters
     ----------
     tree : tree
         Nested containers.
+    is_leaf : callable, optional
+        It is asked of each container whether it counts as a leaf.
 
     Returns
     -------
@@ -148,7 +160,72 @@ def leaves(tree: Any) -> list[Any]:
     >>> rg.tree.leaves([1.0, {"x": 2.0}, None])
     [1.0, 2.0]
     """
-    return take_apart(tree)[0]
+    return flatten(tree, is_leaf)[0]
+
+
+def structure(tree: Any, is_leaf: IsLeaf = None) -> Spec:
+    """The structure of a tree, which ``unflatten`` takes; equal trees of containers have equal ones.
+
+    Parameters
+    ----------
+    tree : tree
+        Nested containers.
+    is_leaf : callable, optional
+        It is asked of each container whether it counts as a leaf.
+
+    Returns
+    -------
+    Spec
+        The structure.
+
+    Raises
+    ------
+    TreeError
+        If the tree contains itself, or nests too deeply.
+
+    Examples
+    --------
+    >>> import retrograd as rg
+    >>> rg.tree.structure([1.0, (2.0,)]) == rg.tree.structure([3.0, (4.0,)])
+    True
+    """
+    return flatten(tree, is_leaf)[1]
+
+
+def reduce(function: Callable[[Any, Any], Any], tree: Any, initializer: Any = _NOTHING, is_leaf: IsLeaf = None) -> Any:
+    """Combine the leaves of a tree, in the order of ``flatten``.
+
+    Parameters
+    ----------
+    function : callable
+        It takes what was combined so far, and a leaf.
+    tree : tree
+        Nested containers.
+    initializer : optional
+        The first operand; without it, the first leaf.
+    is_leaf : callable, optional
+        It is asked of each container whether it counts as a leaf.
+
+    Returns
+    -------
+    object
+        The result of the last call.
+
+    Raises
+    ------
+    OptionError
+        If the tree has no leaves, and there is no initializer.
+
+    Examples
+    --------
+    >>> import numpy as np, retrograd as rg
+    >>> float(rg.tree.reduce(lambda total, x: total + np.sum(x**2), {"w": np.array([1.0, 2.0]), "b": 3.0}, 0.0))
+    14.0
+    """
+    found = leaves(tree, is_leaf)
+    if initializer is _NOTHING and not found:
+        raise OptionError("reduce of a tree without leaves", remedy="give an initializer: rg.tree.reduce(f, tree, 0.0)")
+    return functools.reduce(function, found if initializer is _NOTHING else [initializer, *found])
 
 
 def ravel(tree: Any) -> tuple[Any, Callable[[Any], Any]]:
