@@ -16,7 +16,7 @@ from ..compiler.record_body import made_up
 from ..compiler.recording import form_of, results_of
 from ..compiler.signature import Call
 from ..compiler.transform import Transform
-from ..errors import OptionError, ShapeError
+from ..errors import OptionError, ShapeError, TreeError
 from ..ir.builder import Builder
 from ..ir.graph import Graph
 from ..ir.rewrite import with_nodes
@@ -53,6 +53,11 @@ class Batched(Transform):
         """The axis of lanes of each traced leaf, non-negative."""
         args_spec, kwargs_spec = children(call.spec)
         prefix = tuple(self.in_axes) if isinstance(self.in_axes, list) else self.in_axes
+        if isinstance(prefix, dict):
+            raise TreeError(
+                f"in_axes={prefix} has no entry for each argument",
+                remedy=f"for a single one, in_axes=({prefix},)",
+            )
         spread = prefix_leaves(prefix, args_spec, "in_axes") if args_spec.num_leaves else []
         spread += [0] * kwargs_spec.num_leaves
         found: list[int | None] = []

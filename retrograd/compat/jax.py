@@ -109,6 +109,11 @@ class JaxFunction:
     def _aval(self, x: Any) -> Any:
         """Shape and dtype as JAX has them, and whether it is a plain number to JAX, which takes the dtype of others."""
         dtype = self.jax.numpy.result_type(x)
+        if not isinstance(dtype, np.dtype):
+            raise UnsupportedError(
+                f"an argument is a JAX array of {dtype}, which NumPy does not have",
+                remedy="pass an array of numbers: of a random key, jax.random.key_data(key)",
+            )
         weak = dtype.kind in "fc" and (type(x) in (float, complex) or getattr(x, "weak_type", False))
         return self.jax.ShapeDtypeStruct(np.shape(x), dtype, weak_type=weak)
 

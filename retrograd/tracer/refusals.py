@@ -24,7 +24,10 @@ from .trace import CURRENT
 
 STORE = "return the value from the traced function, and store the result of the call"
 DRAW = "draw numbers without parameters, and shift and scale those: loc + scale * rng.normal(size=n)"
-OTHER_ARRAYS = "convert the result of the traced function; a function of that library can be called through rg.lens"
+OTHER_ARRAYS = (
+    "convert its arrays by np.asarray before, and the result of the traced function behind; "
+    "a function of that library can be called through rg.lens"
+)
 TABLES = "take the columns out as arrays before, with to_numpy(), and pass those"
 MODULO = "write x**n % modulus, or multiply step by step where the power is too large"
 SHOW = "return the value, and draw the result"

@@ -122,3 +122,10 @@ def test_a_transpose_takes_shapes() -> None:
     shape = rg.eval_shape(lambda: X)
     (found,) = rg.linear_transpose(lambda x: 2.0 * x, shape)(X)
     np.testing.assert_array_equal(found, 2.0 * X)
+
+
+def test_axes_of_one_argument_are_a_tuple() -> None:
+    axes = {"a": 0, "b": None}
+    with pytest.raises(rg.errors.TreeError, match=r"in_axes=\(\{'a': 0, 'b': None\},\)"):
+        rg.vmap(lambda p: p["a"] * p["b"], in_axes=axes)({"a": X, "b": 2.0})
+    np.testing.assert_array_equal(rg.vmap(lambda p: p["a"] * p["b"], in_axes=(axes,))({"a": X, "b": 2.0}), 2.0 * X)

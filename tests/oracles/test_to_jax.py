@@ -335,3 +335,8 @@ def test_without_jax_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "jax", None)
     with pytest.raises(errors.UnsupportedError, match=r"(?s)the package jax, .*python -m pip install jax"):
         rg.to_jax(np.sin)
+
+
+def test_a_random_key_is_refused_by_name() -> None:
+    with pytest.raises(rg.errors.UnsupportedError, match="key_data"):
+        rg.to_jax(lambda key, x: 2.0 * x)(jax.random.key(0), jax.numpy.ones(2))
