@@ -9,11 +9,26 @@ from typing import Any
 import numpy as np
 
 from ..errors import NonDifferentiableError, NonScalarOutputError, OptionError, RecordMismatchError, ShapeError
+from ..numpy.other_names import INSTEAD, missing
 from ..tracer.trace import STOPPED, traceable
 from ..tracer.tree import flatten, unflatten
 from .arraylike import Eager
 from .nodes import OperationNode, PastNode, inexact, pullback, turned, walk_back
 from .operations import ArrayLike, Operation, copied, operation, request
+
+OF_TENSORS = {  # what to write in place of members that PyTorch's tensors have
+    "detach_": "t.detach()",
+    "numpy": "t.data",
+    "register_hook": "rg.eager.Function with a backward of your own",
+    "requires_grad_": "rg.eager.Tensor(x, requires_grad=True)",
+    "view": "t.reshape(shape)",
+    "zero_": "t.zero_grad()",
+}
+OF_BACKWARD = {
+    "create_graph": ": write a function, and apply rg.grad twice",
+    "gradient": ": write t.backward(ct)",
+    "retain_graph": ": leave it out, backward may be called again",
+}
 
 
 class AccumulateGrad(PastNode):
@@ -133,7 +148,10 @@ class Tensor(Eager):
         """Forget the gradient: it becomes None."""
         self.grad = None
 
-    def backward(self, ct: Any = None) -> None:
+    def __getattr__(self, name: str) -> Any:
+        raise missing(self, name, "'Tensor' object", OF_TENSORS.get(name, INSTEAD.get(name)))
+
+    def backward(self, ct: Any = None, **others: Any) -> None:
         """Add the gradients of this tensor to the leaves from which it was computed.
 
         ``backward`` may be called again.
@@ -142,6 +160,8 @@ class Tensor(Eager):
         ----------
         ct : array, optional
             The cotangent, of the shape of the tensor; 1 by default for one element.
+        **others
+            None: options of PyTorch's ``backward`` raise a TypeError that says what to write.
 
         Raises
         ------
@@ -152,6 +172,8 @@ class Tensor(Eager):
         NonDifferentiableError
             If the tensor does not require a gradient.
         """
+        for name in others:
+            raise TypeError(f"backward() takes no {name}{OF_BACKWARD.get(name, '')}")
         if self._node is None:
             raise NonDifferentiableError(
                 "backward is called on a tensor that depends on no tensor with requires_grad",

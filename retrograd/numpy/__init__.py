@@ -37,6 +37,7 @@ from . import (
     nan_functions,
     norms,
     numbers,
+    other_names,
     padding,
     polynomials,
     powers,
