@@ -271,7 +271,7 @@ class ManyPathsWarning(UserWarning):
 
 
 class UnwatchedWarning(UserWarning):
-    """A function changes what it reads, or reads what cannot be watched: each call runs it in Python and records it."""
+    """A function changes what it reads, reads what cannot be watched, or returns a new object: each call records it."""
 
 
 class RetraceWarning(UserWarning):

@@ -35,9 +35,10 @@ retraced = _once(  # it has all the versions of one signature that are kept
 )
 unwatched = _once(  # its recordings hold for one call each
     UnwatchedWarning,
-    "is traced at each call and not compiled, because it changes what it reads, or reads what cannot be checked",
-    "Each call takes about as long as the first. Pass the value as an argument, and return the new value; a counter "
-    "belongs around the call",
+    "is traced at each call and not compiled, because it changes what it reads, reads what cannot be checked, or makes "
+    "an object that it returns",
+    "Each call takes about as long as the first. Pass the value as an argument, and return the new value; a counter, "
+    "or an object that holds no traced value, belongs around the call",
 )
 
 

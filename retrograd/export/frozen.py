@@ -180,7 +180,8 @@ def _watched(compiled: Compiled, call: Call, recorded: Recorded, what: str) -> t
     relied.rely_on(recorded.reads, compiled._user, statics, captured)
     if relied.run(compiled._user, statics) is None:
         raise UnsupportedError(
-            f"{compiled!r} changes what it reads, or reads what cannot be checked, so it cannot be {what}: "
+            f"{compiled!r} changes what it reads, reads what cannot be checked, or makes an object that it returns, "
+            f"so it cannot be {what}: "
             f"{relied.changed(compiled._user, statics)}",
             remedy="pass it as an argument, and return what changes",
         )

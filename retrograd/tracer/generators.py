@@ -196,6 +196,11 @@ class TracedGenerator:
         x[...] = x[self._draw("permutation", len(x))]
 
 
+def original(x: Any) -> Any:
+    """The generator that another object stands for in traced code; any other object itself."""
+    return x._generator if type(x) is TracedGenerator else x
+
+
 def _plain(x: Any) -> Any:
     """A parameter as it stands in source: numbers, strings, dtypes and tuples of them."""
     if isinstance(x, Tracer):

@@ -114,9 +114,7 @@ def _recorded(
                 outputs.append(_output(trace, leaf))
                 shadows.append(shadow_of(leaf))
             else:
-                statics[i] = leaf
-                if trace.reader is not None:
-                    trace.reader.identity(leaf)
+                statics[i] = leaf if trace.reader is None else trace.reader.returned(leaf, trace)
     for rewind in rewinds:
         rewind()
     graph = trace.finish(inputs, outputs)

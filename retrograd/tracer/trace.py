@@ -354,7 +354,7 @@ def owner(tracers: Sequence[Held]) -> Trace:
         if not t.home.active:
             raise LeakedTracerError(
                 f"a value of {t.home} is used after that trace has ended; it was created at {t.where or 'its start'}",
-                remedy="return it from the traced function instead of keeping it in a variable outside",
+                remedy="return it from the traced function, itself or in a list, tuple, dict or dataclass",
             )
         if t.home.depth > deepest.depth:
             deepest = t.home

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..interception import StandIn
 from .classes import PLAIN, attributes_of, is_a
-from .reads import KINDS, MISSING, SCOPE, Form, Read, form_of, same, same_elements
+from .reads import KINDS, MISSING, SCOPE, UNHELD, Form, Read, form_of, same, same_elements
 
 Captures = tuple[Any, ...]
 STEPS = frozenset({"attr", "item", "get", "cell", "closure"})  # reads whose value may be a step of a path
@@ -206,7 +206,7 @@ class Check:
         if read.kind == "is":
             held = self._held("v", _weak(value))
             return Part("code", text, f"{text} is {held}()", held, words)
-        if read.kind == "never":
+        if read.kind in UNHELD:
             return Part("never", text, "False", self._held("v", None), words)
         if reached is not None:  # in another place, too
             test = f"({text}) is {reached}"

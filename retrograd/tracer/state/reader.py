@@ -18,12 +18,14 @@ import numpy as np
 
 from ...where import user_site
 from ..array import Tracer, enter, wrap
+from ..generators import original
 from ..interception import StandIn
 from ..python_numbers import LookAlike
 from ..trace import CURRENT, READER, Trace, stateful
 from .arguments import is_mutable_array
 from .classes import AROUND, BUILTIN, PLAIN, attributes_of, is_a
 from .code_rewriter import CodeRewriter
+from .constants import is_constant
 from .finished import Finished
 from .reads import KINDS, MISSING, Read
 from .values import hides, reader_of, value_of
@@ -123,6 +125,22 @@ class StateReader(Whole):
         """Take note that it matters which object this is."""
         if type(x) not in PLAIN and self.sees(x):
             self.note(x, "is", None, x)
+
+    def returned(self, x: Any, trace: Trace) -> Any:
+        """Take note that a function returns an object that is no array; what its caller gets.
+
+        An object that the function makes is a new one at each call.
+        """
+        parent = trace.parent
+        x = original(x) if parent is None else x
+        self.identity(x)
+        body = parent is not None and parent.reader is self  # this recording goes on with the object
+        if not body and not is_constant(x, self._knows):
+            self.reads.setdefault((id(x), "made", None), Read(type(x), "made", None, None, user_site()[0]))
+        return x.original if parent is None and type(x) is StandIn else x
+
+    def _knows(self, x: Any) -> bool:
+        return id(x) in self._outside or id(x) in self._arrays
 
     def rely_on(self, array: np.ndarray[Any, Any]) -> None:
         """Take note that Python, or code that is not traced, has read the contents of an array from outside."""

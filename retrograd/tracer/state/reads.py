@@ -82,6 +82,7 @@ KINDS = {
     "bytes": Kind("{p}.tobytes()", "the contents of an array", equal=True),
     "elements": Kind("{p}.ravel().tolist()", "the elements of an array of objects", equal=True),
     "assigned": Kind("None", "an assignment to {p}"),  # which tests nothing, see ``Check``
+    "made": Kind("MISSING", "an object of the class {p} that the function makes and returns"),
     "never": Kind("MISSING", "{p}, which cannot be checked"),
 }
 
@@ -171,7 +172,7 @@ SCOPE = {
     "own_code": SWAPPED.own_code,
     "value_of": value_of,
 }
-
+UNHELD = ("never", "made")  # which hold for one call
 
 Form = tuple[tuple[int, ...], np.dtype[Any], tuple[int, ...] | None]
 
@@ -211,7 +212,7 @@ class Read:
     def holds(self) -> bool:
         """Whether it would give the same value now."""
         test = same_elements if KINDS[self.kind].equal else same
-        return self.kind != "never" and test(now := self.now, self.value) and form_of(now) == self.form
+        return self.kind not in UNHELD and test(now := self.now, self.value) and form_of(now) == self.form
 
     def __str__(self) -> str:
         words = KINDS[self.kind].words.format(p=_named(self.place), k=self.key)

@@ -1,0 +1,62 @@
+"""Constants: objects that a function may return at every call, for no use of them can change what they are."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import enum
+import fractions
+import functools
+import pathlib
+import re
+import uuid
+from collections.abc import Callable
+from types import BuiltinFunctionType, CodeType, FunctionType, GenericAlias, MethodType, ModuleType, UnionType
+from typing import Any
+
+import numpy as np
+
+from ..interception import StandIn
+from .classes import PLAIN
+from .libraries import package
+
+UNCHANGING = {
+    *PLAIN,
+    *(object, StandIn, GenericAlias, UnionType, CodeType, type(NotImplemented)),
+    *(decimal.Decimal, fractions.Fraction, uuid.UUID, re.Pattern),
+    *(dt.date, dt.datetime, dt.time, dt.timedelta, dt.timezone),
+    *(pathlib.PurePosixPath, pathlib.PureWindowsPath, pathlib.PosixPath, pathlib.WindowsPath),
+} - {np.void}  # a row of an array, with elements that can be assigned
+
+
+def is_constant(x: Any, outside: Callable[[Any], bool]) -> bool:
+    """Whether an object stays what it is, but for parts that are ``outside`` of the function that returns it."""
+    todo, seen = [x], set[int]()
+    while todo:
+        x = todo.pop()
+        if id(x) in seen or type(x) in UNCHANGING or package(type(x)) == "typing" or outside(x):
+            continue
+        seen.add(id(x))
+        parts = _parts(x)
+        if parts is None:
+            return False
+        todo += parts
+    return True
+
+
+def _parts(x: Any) -> list[Any] | None:
+    """The parts of an object that can change in these alone; None for any other."""
+    t = type(x)
+    if isinstance(x, (type, enum.Enum, ModuleType, np.dtype)):
+        return []
+    if t in (tuple, frozenset):
+        return [*x]
+    if t is BuiltinFunctionType:
+        return [x.__self__]
+    if t is MethodType:
+        return [x.__func__, x.__self__]
+    if t is functools.partial:
+        return [x.func, *x.args, *x.keywords.values()]
+    if t is FunctionType and not x.__closure__ and not vars(x):
+        return [*(x.__defaults__ or ()), *(x.__kwdefaults__ or {}).values()]
+    return None
