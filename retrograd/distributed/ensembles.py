@@ -203,7 +203,7 @@ def jacobian(
             raise ShapeError("the function does not return one array", remedy="return one array")
         count = int(np.prod(out.shape))
         rows._check(count * point.nbytes, count)
-        return rows(np.arange(count), point).reshape(*out.shape, *point.shape)
+        return rows(np.arange(count), point).reshape((*out.shape, *point.shape))
 
     return matrix
 

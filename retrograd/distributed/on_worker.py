@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from ..api import tree
 from ..compiler.block_threads import THREADS
 from ..compiler.compiled import Compiled
+from ..tracer.generators import UNORDERED
 from ..where import FOREIGN, Packages
 from .faults import TravelError
 from .heard import MOST, Heard, listening
@@ -116,11 +117,15 @@ def one_shard(
 
 
 def computed(kernel: Compiled, arguments: tuple[Any, ...]) -> Any:
-    """A call; what it imports while it is compiled is loaded before BLAS is pinned."""
-    if not kernel._servers:
-        kernel.at(*arguments)
-    with one_blas_thread(), THREADS.alone():
-        return kernel(*arguments)
+    """A call, one of many in any order; what it imports while it is compiled is loaded before BLAS is pinned."""
+    token = UNORDERED.set(True)
+    try:
+        if not kernel._servers:
+            kernel.at(*arguments)
+        with one_blas_thread(), THREADS.alone():
+            return kernel(*arguments)
+    finally:
+        UNORDERED.reset(token)
 
 
 def combined(parts: Sequence[Partial]) -> Partial:
@@ -183,7 +188,7 @@ def _place() -> tuple[Any, str, int]:
 def blamed(what: str, address: str, work: Callable[..., T], *args: Any) -> T:
     """A call whose error says what was at work, where, and at which line of the user's."""
     try:
-        return work(*args)
+        return _caught(work, *args)
     except Exception as fault:
         line = users_line(fault)
         note = f"{what}, in {HERE}" if address == HERE else f"{what}, on worker {address}"
@@ -196,6 +201,14 @@ def blamed(what: str, address: str, work: Callable[..., T], *args: Any) -> T:
         where=line,
         remedy="correct the cause named in the error; errors that can be pickled are raised unchanged",
     )
+
+
+def _caught(work: Callable[..., T], *args: Any) -> T:
+    """A call that raises RuntimeError where it would end a worker, or a loop that takes its results."""
+    try:
+        return work(*args)
+    except (StopIteration, SystemExit) as left:
+        raise RuntimeError(f"the function raised {left!r}").with_traceback(left.__traceback__) from left
 
 
 def users_line(fault: BaseException) -> str | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any, Self
@@ -83,7 +83,7 @@ class Sharded:
         """The number of shards."""
         return self._count
 
-    def __call__(self, *parameters: Any, only: Sequence[int] | None = None) -> Any:
+    def __call__(self, *parameters: Any, only: Iterable[int] | None = None) -> Any:
         """The sum or mean over all shards; over those numbered ``only``, in this order, if they are given."""
         if self._kernel.kind == "value_and_grad":
             check_argnums(self._kernel.argnums, len(parameters))
@@ -112,15 +112,17 @@ class Sharded:
     def __exit__(self, kind: type[BaseException] | None, fault: BaseException | None, tb: TracebackType | None) -> None:
         self.close()
 
-    def chosen(self, only: Sequence[int] | None) -> Sequence[int]:
+    def chosen(self, only: Iterable[int] | None) -> Sequence[int]:
         """The numbers of the shards that a call takes; OptionError for others."""
         if only is None:
             return range(self._count)
-        numbers: Sequence[Any] = only  # whatever the user gave
+        given: Any = only  # whatever the user gave
+        numbers = [*given] if isinstance(given, Iterable) else []
         chosen = [int(k) for k in numbers if isinstance(k, (int, np.integer)) and 0 <= k < self._count]
-        if not chosen or len(chosen) != len(only):
+        if not chosen or len(chosen) != len(numbers):
             raise OptionError(
-                f"only={list(only)!r:.80} does not fit {self._count} shards", remedy="give at least one shard number"
+                f"only={numbers or given!r:.80} does not fit {self._count} shards",
+                remedy="give at least one shard number",
             )
         return chosen
 

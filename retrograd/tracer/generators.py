@@ -45,7 +45,18 @@ LOCATED: dict[str, tuple[str, tuple[tuple[str, float], ...], Callable[..., Any]]
 # Whether the body that is being recorded is repeated so often that all it draws can be drawn before.
 HOISTED: ContextVar[bool] = ContextVar("retrograd_hoisted", default=False)
 kept(HOISTED)
+# Whether this is a part of some work whose parts may run in any order, so that no stream of numbers has an order.
+UNORDERED: ContextVar[bool] = ContextVar("retrograd_unordered", default=False)
 _examples: WeakKeyDictionary[Trace, dict[int, tuple[Any, Any]]] = WeakKeyDictionary()
+
+
+def check_ordered() -> None:
+    """Raise UnsupportedError for a draw from a stream that goes on from call to call, where calls have no order."""
+    if UNORDERED.get():
+        raise unsupported(
+            "drawing from a generator that several shards or chunks share",
+            "pass the numbers with each shard, or a seed, and call np.random.default_rng(seed) inside the function",
+        )
 
 
 def example_of(trace: Trace, generator: Any) -> Any:
@@ -146,6 +157,7 @@ class TracedGenerator:
                 )
             found = getattr(self._generator, method)(*plain, **options)
             return fresh(found) if isinstance(found, np.ndarray) else found
+        check_ordered()
         trace = active_trace()
         if not trace.concrete and not HOISTED.get():
             raise unsupported(
@@ -286,6 +298,7 @@ def repeatable(run: Callable[..., Any], captures: Sequence[Any]) -> Callable[...
         return run
 
     def again(*args: Any) -> Any:
+        check_ordered()
         before = [state_of(g) for g in generators]
         try:
             return run(*args)

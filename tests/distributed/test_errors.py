@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sys
 import threading
 from pathlib import Path
@@ -81,6 +82,74 @@ def test_an_error_that_cannot_be_pickled_arrives_as_text(client: Any) -> None:
     with pytest.raises(D.TravelError, match="out of luck") as caught:
         D.value_and_grad(loss, client, shards=[(1.0,)])(1.0)
     assert str(caught.value.where).endswith(line_of(loss))
+
+
+@pytest.mark.parametrize("error", [StopIteration, SystemExit])
+def test_an_error_that_would_end_a_worker_arrives_with_its_line(anywhere: Any, error: type[BaseException]) -> None:
+    def loss(w: Any, x: Any) -> Any:
+        raise error("no more")  # <-
+
+    with pytest.raises(RuntimeError, match=rf"the function raised {error.__name__}\('no more'\)") as caught:
+        D.value_and_grad(loss, anywhere, shards=[(1.0,)], retries=0)(1.0)
+    (note,) = caught.value.__notes__
+    assert note.startswith("shard 0, ")
+    assert note.endswith(line_of(loss))
+
+
+GENERATOR, RANDOM = np.random.default_rng(3), random.Random(3)
+DRAWS: dict[str, Any] = {
+    "a captured generator": lambda: 2.0 * GENERATOR.normal(),
+    "NumPy's own": lambda: 2.0 * np.random.normal(),  # noqa: NPY002 - it is meant
+    "a loop": lambda: rg.fori_loop(0, 2, lambda i, c: c + GENERATOR.normal(), 0.0),
+    "Python's own": lambda: 2.0 * random.random(),
+    "a method of Python's own": lambda: random.gauss(0.0, 1.0),
+    "a captured random.Random": lambda: 2.0 * RANDOM.random(),
+}
+
+
+@pytest.mark.parametrize("inner", [False, True])
+@pytest.mark.parametrize("name", DRAWS)
+def test_shards_do_not_share_random_numbers(name: str, inner: bool) -> None:
+    def loss(w: Any, x: Any) -> Any:
+        return np.sum(w * x) * DRAWS[name]()
+
+    loss = rg.jit(loss) if inner else loss
+    rg.value_and_grad(loss)(1.0, 1.0)  # which draws, and may be used again
+    with pytest.raises(rg.errors.UnsupportedError, match=r"default_rng\(seed\)"):
+        D.value_and_grad(loss, shards=[(1.0,), (2.0,)])(1.0)
+
+
+def test_neither_on_workers_nor_in_maps(anywhere: Any) -> None:
+    generator = np.random.default_rng(3)
+    with pytest.raises(rg.errors.UnsupportedError, match="several shards or chunks"):
+        D.value_and_grad(lambda w, x: w * x * generator.normal(), anywhere, shards=[(1.0,)])(1.0)
+    with pytest.raises(rg.errors.UnsupportedError, match="several shards or chunks"):
+        D.map(lambda x: x * generator.normal(), anywhere)(np.ones(3))
+
+
+def drawn(seed: int) -> Any:
+    return np.random.default_rng(seed).normal(size=3)
+
+
+def test_a_shard_draws_from_its_own_seed(anywhere: Any) -> None:
+    def loss(w: Any, seed: int) -> Any:
+        return np.sum(w * drawn(seed))
+
+    expected = rg.distributed.value_and_grad(lambda w, z: np.sum(w * z), shards=[(z,) for z in map(drawn, range(12))])
+    found = D.value_and_grad(loss, anywhere, shards=[(k,) for k in range(12)])
+    assert bits(found(np.ones(3))) == bits(expected(np.ones(3)))
+
+
+@pytest.mark.parametrize("x", [2.0, np.float64(2.0), np.array(2.0)])
+def test_a_jacobian_at_a_number(x: Any) -> None:
+    assert D.jacobian(np.square)(x) == rg.jacobian(np.square)(x) == 4.0
+
+
+def test_only_takes_what_can_be_run_through() -> None:
+    f = D.value_and_grad(lambda w, x: w * x, shards=[(1.0,), (2.0,)])
+    assert f(1.0, only=(k for k in [1]))[0] == 2.0
+    with pytest.raises(rg.errors.OptionError, match="only=3 does not fit 2 shards"):
+        f(1.0, only=3)  # type: ignore[arg-type]  # a wrong use
 
 
 def test_after_an_error_all_goes_on(anywhere: Any) -> None:

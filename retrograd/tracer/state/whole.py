@@ -21,6 +21,7 @@ import numpy as np
 
 from ..array import Tracer
 from ..containers import is_container
+from ..generators import check_ordered
 from ..trace import STATEFUL, stateful
 from .classes import BUFFERS, BUILTIN, CONTAINERS, PLAIN, SLOTS, VIEWS, attributes_of, is_a
 from .code_rewriter import CodeRewriter
@@ -95,6 +96,8 @@ class Whole(Followed):
             elif is_a(x, (Iterator, random.Random)):
                 if x is HIDDEN:
                     self.root(x)
+                if isinstance(x, random.Random) and self.sees(x):
+                    check_ordered()
                 self.note(x, "never", None, None)
             else:
                 todo += self._state(x)
