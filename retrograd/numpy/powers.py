@@ -20,7 +20,8 @@ from ..tracer.ufuncs import Ufunc, as_operand, assign, elementwise
 
 SHORTCUTS: dict[float, Ufunc] = {2: np.square, 1: np.positive, 0.5: np.sqrt, -1: np.reciprocal}
 DEEPEST = 8  # operations that are looked through
-PROBE = [*(3.0 * np.sin(np.arange(100.0))), -0.0]  # numbers that tell a shortcut from np.power; -inf and nan do, too
+PROBE = [*(3.0 * np.sin(np.arange(100.0))), -0.0]  # numbers that tell a shortcut from np.power; these do, too:
+EXTREME = [0.0, -0.0, 1.0, -1.0, np.inf, -np.inf, np.nan]
 
 
 def _raise_to(x: Any, n: Any) -> Any:
@@ -80,14 +81,25 @@ def _by_ufunc(base: Any, n: Any) -> bool:
 @lru_cache(maxsize=256)
 def _shortcut(dtype: np.dtype[Any], kind: str, n: Any) -> Ufunc | None:
     """The ufunc that ``x ** n`` stands for; NumPy is asked, since the exponents that have one depend on its version."""
-    probe = np.array([*PROBE, -np.inf, np.nan] if dtype.kind in "fc" else PROBE)
     try:
+        probe = _probe(dtype)
         with np.errstate(all="ignore"):
-            probe = (probe + 1j * probe[::-1] if dtype.kind == "c" else probe).astype(dtype)
             raised, short = probe**n, SHORTCUTS[n](probe)
     except (TypeError, ValueError):  # bools and integers lack some of the operations
         return None
     return SHORTCUTS[n] if raised.dtype == short.dtype and raised.tobytes() == short.tobytes() else None
+
+
+def _probe(dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """Numbers of a dtype; complex ones have each extreme real part with each extreme imaginary part."""
+    parts = np.array([*PROBE, *EXTREME] if dtype.kind in "fc" else PROBE)
+    if dtype.kind != "c":
+        return parts.astype(dtype)
+    extreme = np.array(EXTREME)
+    probe = np.empty(len(parts) + len(extreme) ** 2, dtype)
+    probe.real = np.concatenate([parts, np.repeat(extreme, len(extreme))])
+    probe.imag = np.concatenate([parts[::-1], np.tile(extreme, len(extreme))])
+    return probe
 
 
 def _power(self: Any, n: Any, modulus: Any = None) -> Any:
