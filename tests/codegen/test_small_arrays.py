@@ -45,7 +45,10 @@ def leaves(result: Any) -> list[Any]:
 
 
 def both(graph: Graph, args: Sequence[Any], monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
-    """The sources with arrays as numbers and without, which give the same bits."""
+    """The sources with arrays as numbers and without, which give the same bits.
+
+    One source is not compared with itself: NumPy's square of a complex number depends on where the number lies.
+    """
     found, sources = [], []
     for largest in (LONGEST, 0):
         with monkeypatch.context() as patch, warnings.catch_warnings():
@@ -54,7 +57,7 @@ def both(graph: Graph, args: Sequence[Any], monkeypatch: pytest.MonkeyPatch) -> 
             made = Executable(replace(graph))  # which remembers how it was compiled
             found.append(leaves(made(*(x.copy() if isinstance(x, np.ndarray) else x for x in args))))
             sources.append(made.module.source)
-    if all(isinstance(x, (np.ndarray, np.generic, float, int, bool)) for x in found[0]):
+    if sources[0] != sources[1] and all(isinstance(x, (np.ndarray, np.generic, float, int, bool)) for x in found[0]):
         assert_same(*found)
     return sources[0], sources[1]
 

@@ -36,7 +36,7 @@ OPERATORS = frozenset(
         *("lt", "le", "gt", "ge", "eq", "ne", "bitwise_and", "bitwise_or", "bitwise_xor"),
     }
 )
-OF_BOOLS = {"add": "{0} | {1}", "mul": "{0} & {1}"}  # NumPy's sum of bools is a bool, Python's a number
+OF_BOOLS = {"add": "{0} | {1}", "mul": "{0} & {1}", "abs": "{0}"}  # NumPy's are bools, Python's are numbers
 
 REGISTRY.describe(
     "numbers",
@@ -52,8 +52,8 @@ REGISTRY.describe(
         "reciprocal": NumberText("1.0 / {0}"),
         "abs": NumberText("abs({0})"),
         "where": NumberText("{1} if {0} else {2}"),
-        "maximum": NumberText("{0} if ({0} >= {1}) | ({0} != {0}) else {1}"),
-        "minimum": NumberText("{0} if ({0} <= {1}) | ({0} != {0}) else {1}"),
+        "maximum": NumberText("{0} if ({0} > {1}) | ({0} != {0}) else {1}"),
+        "minimum": NumberText("{0} if ({0} < {1}) | ({0} != {0}) else {1}"),
         "logical_not": NumberText("not {0}"),
         "logical_and": NumberText("bool({0}) & bool({1})"),
         "logical_or": NumberText("bool({0}) | bool({1})"),

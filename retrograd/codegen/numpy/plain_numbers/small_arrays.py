@@ -35,6 +35,7 @@ MOST = 400  # operations on numbers that take the place of operations on arrays
 NUMBERS_PER_CALL = 12  # operations on numbers that take as long as one of NumPy's on an array
 NUMBERS_PER_FUNCTION = 6  # ... and as one of NumPy's on a number
 LANES = 8  # partial sums of NumPy's sums
+SEEN = 3  # sums within each other whose terms are looked at
 MOVES = frozenset(
     {
         *("array", "broadcast", "concatenate", "diag", "diagonal", "getitem", "named", "owned", "permute", "reshape"),
@@ -131,7 +132,8 @@ class _IntoNumbers:
             avals = _avals(node.out.aval)
             self._set(node.out, [self.b.emit(prim, [], {**node.attrs, "aval": aval})[0] for aval in avals])
         elif prim.name in REDUCTIONS and not node.inputs[0].aval.shape:
-            self.wholes[node.out] = _as_held(self.b, self._whole(node.inputs[0]), node.out.aval)
+            (x,) = self._unfolded(node, [self._whole(node.inputs[0])])
+            self.wholes[node.out] = _as_held(self.b, x, node.out.aval)
         elif self.loops_only or prim in PASSED or not any(is_small(v.aval) for v in (*node.inputs, *outs)):
             operands, hints = [self._whole(v).value for v in node.inputs], [v.hint for v in outs]
             symbols = self.b.emit(prim, operands, node.attrs, hints, [v.aval for v in outs])
@@ -161,6 +163,8 @@ class _IntoNumbers:
                 self.b.emit(prim, [x.value], {"aval": aval})[0] for x, aval in zip(pieces, _avals(out), strict=True)
             ]
         if not by_elements(prim) or not text_of(node) or (prim.name == "pow" and not rounds_alike("pow")):
+            raise _StaysWhole
+        if prim.name == "power" and node.inputs[1].aval.shape:  # NumPy takes a root only if one exponent says so
             raise _StaysWhole
         rows = zip(*self._broadcast(node.inputs, out.shape), strict=True)
         made = zip(rows, _avals(out), _hints(node.out), strict=True)
@@ -202,11 +206,15 @@ class _IntoNumbers:
         return pieces
 
     def _reduced(self, node: Node) -> Pieces:
-        """The sum, or the largest or smallest element; over no axis, each element as it is."""
+        """The sum, or the largest or smallest element."""
         (value,) = node.inputs
         if not node.attrs["axis"]:
-            return self._of(value)
+            return self._unfolded(node, self._of(value))
         return [REDUCTIONS[node.prim.name](self._of(value))]
+
+    def _unfolded(self, node: Node, pieces: Pieces) -> Pieces:
+        """The results of a reduction over no axis: each is the reduction of one piece."""
+        return [REDUCTIONS[node.prim.name]([x]) for x in pieces]
 
     def _structural(self, node: Node) -> None:
         """The loop or choice with pieces in place of small arrays, but for the arrays of which steps have rows."""
@@ -306,11 +314,23 @@ def _avals(aval: Aval) -> list[Aval]:
 
 
 def _added_up(row: Pieces) -> Symbol:
-    """The sum of a row in NumPy's order: from eight numbers on, it begins with eight partial sums."""
-    if len(row) < LANES:
-        return _chain("add", row)
-    a, b, c, d, e, f, g, h = row[:LANES]
-    return _chain("add", [((a + b) + (c + d)) + ((e + f) + (g + h)), *row[LANES:]])
+    """The sum of a row in NumPy's order: from eight numbers on, it begins with eight partial sums.
+
+    NumPy adds it to 0.0, so it is never -0.0.
+    """
+    if len(row) >= LANES:
+        a, b, c, d, e, f, g, h = row[:LANES]
+        row = [((a + b) + (c + d)) + ((e + f) + (g + h)), *row[LANES:]]
+    total = _chain("add", row)
+    return total if total.dtype != FLOAT or _never_minus_zero(total) else total + 0.0
+
+
+def _never_minus_zero(x: Symbol, deep: int = SEEN) -> bool:
+    """Whether a number is seen not to be -0.0; a sum is -0.0 only if all its terms are."""
+    name, operands = x.node.prim.name if x.node is not None else "", x.operands
+    if name == "add":
+        return deep > 0 and any(_never_minus_zero(y, deep - 1) for y in operands[::-1])
+    return name in ("square", "exp", "abs") or (name == "mul" and operands[0].value is operands[1].value)
 
 
 def _chain(name: str, row: Pieces) -> Symbol:

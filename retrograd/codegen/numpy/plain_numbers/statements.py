@@ -58,9 +58,9 @@ class NumberEmitter(BodyEmitter):
             return self._cast(node, operands[0])
         if node.prim is assemble:
             return super()._expression(node, operands)
-        if "numbers" in node.prim.texts and _is_float64(node.out):  # a choice of Python's number is NumPy's number
+        if _is_float64(node.out):
             operands = [
-                f"{self.type}({x})" if _is_pythons_float(v) else x for x, v in zip(operands, node.inputs, strict=True)
+                f"{self.type}({x})" if wanting else x for x, wanting in zip(operands, _to_numbers(node), strict=True)
             ]
         return text_of(node).format(*operands, number=self.type, m=self.functions)
 
@@ -149,8 +149,17 @@ def _read_as_numbers(graph: Graph, collected: Value) -> bool:
     return collected not in graph.outputs and all(node.prim is numbers for node in graph.uses.get(collected, ()))
 
 
-def _is_pythons_float(value: Value) -> bool:
-    return value.aval.kind == "python" and value.aval.dtype == np.float64
+def _to_numbers(node: Node) -> list[bool]:
+    """Which operands become numbers, so that the result is one: bools and Python's floats are none.
+
+    A function may hand an operand on. An operator takes them beside a number, and its first operand where all are such.
+    """
+    others = [not _is_float64(v) for v in node.inputs]
+    if node.prim.name == "where":
+        others[0] = False  # the mask
+    elif "numbers" not in node.prim.texts:
+        others = [all(others) and k == 0 for k in range(len(others))]
+    return others
 
 
 def _is_float64(value: Value) -> bool:
