@@ -47,6 +47,7 @@ ALTERNATIVES: dict[str, str] = {
     "datetime": "compute with plain numbers outside, and pass seconds or days as arrays",
     "decimal": "compute in floating point: exact decimals have no derivatives here",
     "fractions": "compute in floating point: exact fractions have no derivatives here",
+    "hashlib": STORE,
     "io": STORE,
     "jax": OTHER_ARRAYS,
     "json": STORE,
@@ -81,20 +82,24 @@ ALTERNATIVES: dict[str, str] = {
     "struct": STORE,
     "sympy": "make a NumPy function with sympy.lambdify outside, and call that",
     "tensorflow": OTHER_ARRAYS,
+    "time": STORE,
     "torch": OTHER_ARRAYS,
     "xarray": TABLES,
     "yaml": STORE,
 }
 
 
-TYPES = re.compile(r"\b(Tracer|ndarray|numpy|float\d*|int\d*|complex\d*)\b")  # types that a traced value passes for
+# types that a traced value passes for, and what is said of objects of no known type
+TYPES = re.compile(r"\b(Tracer|ndarray|numpy|float\d*|int\d*|complex\d*|unmarshallable|buffer API)\b")
 
 ARRAY_OF_OBJECT = "__array__ method not producing an array"
 OF_PYTHON = ("builtins", __name__.partition(".")[0])
 WANTED = re.compile(r"\b(expected|must be|should be)\b")
 OF_NUMBERS = re.compile(
-    r"\b(array|buffer|bytes-like|complex|float|index|int|integer|iterable|number|numeric|real|sequence)\b"
+    r"\b(array|ndarray|buffer|bytes-like|complex|float|index|int|integer|iterable|number|numeric|real|sequence)\b"
 )
+PLAIN_TOO = re.compile(r"^'Tracer' object|\bexpected str\b")  # is not callable, is no text: as a plain value
+OF_A_TYPE = re.compile(r"^descriptor '.*\bTracer\b")  # methods of types, as in float.hex(x)
 NOT_AN_ARRAY = re.compile(rf"\bTracer\b|{ARRAY_OF_OBJECT}")  # complaints about a traced value
 
 
@@ -179,9 +184,11 @@ def translated(fault: Exception) -> TracerConversionError | None:
     called = _called(step.tb_frame, step.tb_lasti)
     instead = called and alternative(called.name)
     ours = NOT_AN_ARRAY.search(_said(fault)) and not isinstance(fault, AttributeError)
-    if ours and not instead and step.tb_next is not None:
+    if isinstance(fault, AttributeError) and _lacks_plain(fault):
+        ours, instead = True, "use the NumPy function of the same purpose, or return the value"
+    elif not instead and step.tb_next is not None:
         instead = alternative(step.tb_next.tb_frame.f_globals.get("__name__", ""))
-    traced = called is not None and (called.traced or _gets_traced(step.tb_next))
+    traced = (called is not None and called.traced) or _gets_traced(step.tb_next)
     if not ours and not (instead and traced and TYPES.search(_said(fault))):
         return None
     name = called.text if called else "this operation"
@@ -201,6 +208,9 @@ def complaint(fault: BaseException) -> None:
     Plain Python has the complaint, too, if it names an array as such, comes from an operator or a builtin function, or
     wants something else than numbers, such as a path.
     """
+    if isinstance(fault, AttributeError) and _lacks_plain(fault):
+        translated(fault)
+        return
     said = "" if isinstance(fault, RetrogradError) else _said(fault)
     if WANTED.search(said) and not OF_NUMBERS.search(said):
         return
@@ -209,8 +219,21 @@ def complaint(fault: BaseException) -> None:
     step = _users_step(fault.__traceback__)
     called = step and _called(step.tb_frame, step.tb_lasti)
     known = called and (alternative(called.name) or called.name.partition(".")[0] not in OF_PYTHON)
-    if known or ARRAY_OF_OBJECT in said:
+    if known or (step and _unnamed(step, called, said)) or ARRAY_OF_OBJECT in said or OF_A_TYPE.search(said):
         translated(cast(Exception, fault))
+
+
+def _unnamed(step: TracebackType, called: Called | None, said: str) -> bool:
+    """Whether a complaint is of a function without a name in the source: of a table, by ``map``, or without source."""
+    if step.tb_next is not None:
+        return called is None or called.name.partition(".")[0] in OF_PYTHON
+    calls = dis.opname[step.tb_frame.f_code.co_code[step.tb_lasti]].startswith("CALL")
+    return called is None and calls and not PLAIN_TOO.search(said)
+
+
+def _lacks_plain(fault: AttributeError) -> bool:
+    """Whether a traced value lacks an attribute that the plain value has, such as ``__array_interface__``."""
+    return type(fault.obj) is Tracer and fault.name is not None and hasattr(type(fault.obj.shadow), fault.name)
 
 
 def _gets_traced(step: TracebackType | None) -> bool:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
+import functools
+import hashlib
 import inspect
 import json
+import marshal
 import os
 import pickle
 import struct
+import time
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -46,6 +51,26 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
     "medfilt": lambda x: medfilt(x, 3)[0],
     "write": write,
 }
+TABLE = {"dumps": json.dumps, "days": dt.timedelta, "hex": float.hex}
+REFUSED |= {
+    "by a table": lambda x: len(TABLE["dumps"](x[0])),
+    "in a list": lambda x: len([json.dumps][0](x[0])),
+    "by name": lambda x: len(getattr(json, "du" + "mps")(x[0])),
+    "map": lambda x: len(next(map(json.dumps, [x[0]]))),
+    "largest of a map": lambda x: len(max(map(json.dumps, [x[0]]))),
+    "partial": lambda x: len(functools.partial(json.dumps, indent=1)(x[0])),
+    "C by a table": lambda x: TABLE["days"](float(x[0])).seconds,
+    "hash": lambda x: len(hashlib.sha256(x).digest()),
+    "marshal": lambda x: len(marshal.dumps(float(x[0]))),
+    "time": lambda x: time.localtime(float(x[0])).tm_sec,
+    "method of a type": lambda x: len(float.hex(float(x[0]))),
+    "method of a type in a table": lambda x: len(TABLE["hex"](float(x[0]))),
+    "operator of a type": lambda x: float.__add__(float(x[0]), 1.0),
+    "special method": lambda x: float(x[0]).__trunc__(),
+    "array interface": lambda x: x.__array_interface__["shape"][0],
+    "array struct": lambda x: 2.0 * (x.__array_struct__ is not None),
+    "dlpack": lambda x: len(np.from_dlpack(x)),
+}
 CATCHABLE: dict[str, Callable[[Any], Any]] = {
     "shapes": lambda x: x + np.zeros(3),
     "reshape": lambda x: x.reshape(3),
@@ -61,6 +86,11 @@ CATCHABLE: dict[str, Callable[[Any], Any]] = {
     "attribute": lambda x: x.nothing,
     "json of an array": lambda x: len(json.dumps(x)),
     "own": lambda x: {}["nothing"],
+    "a table of nothing": lambda x: [int][0]("a"),
+    "texts by a table": lambda x: float([",".join][0]([x[0]])),
+    "call in a table": lambda x: [x][0](),
+    "no letter": lambda x: float(next(map(ord, ["ab"]))),
+    "special attribute": lambda x: x.__enter__(),
 }
 
 
@@ -272,3 +302,29 @@ def test_what_takes_no_array_may_be_tried(name: str) -> None:
         return x
 
     np.testing.assert_array_equal(rg.jit(f)(X), f(X))
+
+
+@pytest.mark.parametrize(
+    ("call", "refused"),
+    [
+        ("json.dumps(x)", True),
+        ("str(datetime.timedelta(x))", True),
+        ("float.hex(x)", True),
+        ("int('a')", False),
+        ("x()", False),
+        ("','.join([x])", False),
+        ("'a' + x", False),
+        ("open(x)", False),
+    ],
+)
+def test_code_without_source_is_refused_as_well(call: str, refused: bool) -> None:
+    scope: dict[str, Any] = {"json": json, "datetime": dt}
+    exec(
+        f"def f(x):\n    try:\n        return x * len({call})\n    except (TypeError, ValueError):\n        return -x",
+        scope,
+    )
+    if refused:
+        with pytest.raises(errors.TracerConversionError):
+            rg.jit(scope["f"])(2.0)
+    else:
+        assert rg.jit(scope["f"])(2.0) == scope["f"](2.0) == -2.0
