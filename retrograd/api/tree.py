@@ -11,12 +11,11 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
-import optree
 
 from ..errors import OptionError, ShapeError, TreeError
 from ..tracer.array import shadow_of
-from ..tracer.containers import flatten_up_to
-from ..tracer.tree import NAMESPACE, Spec, written
+from ..tracer.containers import flatten_until, flatten_up_to
+from ..tracer.tree import Spec, written
 from ..tracer.tree import flatten as take_apart
 from ..tracer.tree import unflatten as put_together
 
@@ -94,8 +93,7 @@ def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], Spec]:
     >>> leaves, rg.tree.unflatten(structure, [10.0, 20.0])
     ([2.0, 1.0], {'b': 20.0, 'a': (10.0, None)})
     """
-    found = take_apart(tree)  # which registers dataclasses
-    return found if is_leaf is None else optree.tree_flatten(tree, is_leaf, namespace=NAMESPACE)
+    return take_apart(tree) if is_leaf is None else flatten_until(tree, is_leaf)
 
 
 def unflatten(structure: Spec, leaves: Iterable[Any]) -> Any:

@@ -23,6 +23,12 @@ def map_kind(kind: type, function: Callable[..., Any], tree: Any) -> Any:
     return optree.tree_map(lambda x: function(x) if found(x) else x, tree, is_leaf=found, namespace=NAMESPACE)
 
 
+def flatten_until(tree: Any, is_leaf: Callable[[Any], bool]) -> tuple[list[Any], Spec]:
+    """Leaves and structure, where containers for which ``is_leaf`` holds are leaves."""
+    flatten(tree)  # which registers dataclasses
+    return optree.tree_flatten(tree, is_leaf, namespace=NAMESPACE)
+
+
 def flatten_like(spec: Spec, tree: Any, what: str) -> list[Any]:
     """The leaves of ``tree``; TreeError unless it has the structure ``spec``."""
     leaves, found = flatten(tree)
