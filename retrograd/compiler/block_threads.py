@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
 Folds = Sequence[Callable[[Any, Any], Any]]
+MOST_THREADS = 1 << 15  # more than any system starts for one process
 WORTH = 3e-4  # seconds of work from which threads gain more than they cost
 GAIN = 0.85  # of the time on one thread: a kernel that takes longer on several does without them for a while
 LONGEST_REST = 31  # calls
@@ -248,8 +249,8 @@ def _get(config: Config) -> int:
 
 
 def _set(config: Config, number: int) -> None:
-    if type(number) is not int or number < 1:
-        raise OptionError(f"rg.config.threads = {number!r}", remedy="choose a number from 1")
+    if type(number) is not int or not 1 <= number <= MOST_THREADS:
+        raise OptionError(f"rg.config.threads = {number!r}", remedy=f"choose a number from 1 to {MOST_THREADS}")
     THREADS.number = number
 
 

@@ -120,6 +120,18 @@ def test_opt_transposes_a_linear_graph(tmp_path, capsys):
     assert "graph f_adjoint(%ct: f64[3])" in capsys.readouterr().out
 
 
+def test_opt_refuses_a_branch_on_the_linear_input(tmp_path, capsys):
+    body = "graph f(%x: f64) {\n      return %x\n    }\n"
+    file = tmp_path / "graph.ir"
+    file.write_text(
+        "graph f(%x: f64) {\n  %0 = const {value=0.0} : float\n  %1 = gt %x, %0 : b8\n  %2 = cond %1, %x : f64\n"
+        f"    branch0 = {body}    branch1 = {body}  return %2\n}}\n",
+        encoding="utf-8",
+    )
+    assert main(["opt", str(file), "-p", "transpose"]) != 0
+    assert "cond is not linear in operand 0" in capsys.readouterr().err
+
+
 def test_opt_names_the_passes_it_knows(tmp_path, capsys):
     file = tmp_path / "graph.ir"
     file.write_text("graph f(%x: f64) {\n  return %x\n}\n", encoding="utf-8")

@@ -261,3 +261,9 @@ def test_the_memory_of_all_threads_is_counted() -> None:
         peaks.append(Simulation(made.plan).peak())
         assert measured(made, x) <= 1.02 * peaks[-1]
     assert peaks[0] < peaks[1] < 2 * peaks[0]
+
+
+@pytest.mark.parametrize("number", [0, -1, 1.5, True, 1 << 16, 1 << 63])
+def test_a_number_of_threads_that_no_system_starts_is_refused(number: Any) -> None:
+    with pytest.raises(rg.errors.OptionError, match="choose a number from 1 to"):
+        rg.config.threads = number

@@ -131,6 +131,8 @@ def _leaving(lin: Any, n: int, inside: list[list[Value]], own: int) -> Graph:
 
 def _transpose(b: Builder, node: Node, operands: list[Any], cts: list[Any]) -> list[Any]:
     index, *rest = operands
+    if not isinstance(index, Symbol):
+        raise InternalError("cond is not linear in operand 0", where=node.where)
     known = [isinstance(x, Symbol) for x in rest]
     given = [ct for ct in cts if ct is not None]
     adjoints, found = [], []
