@@ -12,6 +12,7 @@ import numpy as np
 
 from ...errors import OptionError
 from ...where import ByCode
+from .classes import is_a
 from .libraries import is_library, of_ours, package
 
 WRITES = frozenset({"STORE_FAST", "STORE_FAST_STORE_FAST"})  # instructions that read no variable
@@ -71,8 +72,8 @@ def is_watched(x: Any) -> bool:
             f"an argument is of the class {package(type(x))}.{type(x).__name__}, which is not traced",
             remedy=f"pass {AS_ARRAYS.get(package(type(x)), 'np.asarray(x)')}",
         )
-    if isinstance(x, (MethodType, partial)):
-        return is_watched(x.__func__ if isinstance(x, MethodType) else x.func)
-    if isinstance(x, FunctionType):
+    if is_a(x, (MethodType, partial)):
+        return is_watched(x.__func__ if is_a(x, MethodType) else x.func)
+    if is_a(x, FunctionType):
         return not is_library(x)
-    return not isinstance(x, (type, Enum, ModuleType)) and not is_library(type(x))
+    return not is_a(x, (type, Enum, ModuleType)) and not is_library(type(x))

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from ..interception import StandIn
-from .classes import PLAIN
+from .classes import PLAIN, is_a
 from .libraries import package
 
 UNCHANGING = {
@@ -47,7 +47,7 @@ def is_constant(x: Any, outside: Callable[[Any], bool]) -> bool:
 def _parts(x: Any) -> list[Any] | None:
     """The parts of an object that can change in these alone; None for any other."""
     t = type(x)
-    if isinstance(x, (type, enum.Enum, ModuleType, np.dtype)):
+    if is_a(x, (type, enum.Enum, ModuleType, np.dtype)):
         return []
     if t in (tuple, frozenset):
         return [*x]

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from .arguments import is_watched
-from .classes import BUFFERS, CONTAINERS
+from .classes import BUFFERS, CONTAINERS, is_a
 from .libraries import is_library
 
 # The value that an object of a class holds unseen, in numbers and texts, whatever methods of the user's say.
@@ -73,7 +73,7 @@ def told(x: Any) -> tuple[Any, ...]:
     """
     if not is_watched(x):
         return exactly(x)
-    read = None if isinstance(x, BaseException) else reader_of(type(x))  # whose arguments may have no hash
+    read = None if is_a(x, BaseException) else reader_of(type(x))  # whose arguments may have no hash
     return (type(x),) if read is None else (type(x), read(x))
 
 
@@ -92,16 +92,16 @@ def exactly(x: Any) -> tuple[Any, ...]:
         return cls, x, exactly((x.start, x.stop, x.step))
     if cls in SIGNED:
         return cls, repr(x)
-    if isinstance(x, np.dtype):
+    if is_a(x, np.dtype):
         return cls, x, repr(x.metadata)
-    if isinstance(x, tuple) and (cls is tuple or not vars_of(x)):
+    if is_a(x, tuple) and (cls is tuple or not vars_of(x)):
         return cls, x, tuple(map(exactly, x))
-    if isinstance(x, (type, Enum, ModuleType)):
+    if is_a(x, (type, Enum, ModuleType)):
         return cls, x
     if is_library(cls):
         return cls, x, value_of(x)
     held = vars_of(x)
-    if hides(cls) or isinstance(x, OF_PLACES) or not (SIMPLE | SIGNED).issuperset(map(type, held.values())):
+    if hides(cls) or is_a(x, OF_PLACES) or not (SIMPLE | SIGNED).issuperset(map(type, held.values())):
         return cls, x, id(x)
     return cls, x, value_of(x), tuple([(name, exactly(v)) for name, v in held.items()])
 

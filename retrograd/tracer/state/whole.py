@@ -96,7 +96,7 @@ class Whole(Followed):
             elif is_a(x, (Iterator, random.Random)):
                 if x is HIDDEN:
                     self.root(x)
-                if isinstance(x, random.Random) and self.sees(x):
+                if is_a(x, random.Random) and self.sees(x):
                     check_ordered()
                 self.note(x, "never", None, None)
             else:
