@@ -15,7 +15,7 @@ from ..errors import ArgnumsError, NonDifferentiableError, OptionError
 from ..ir.types import in_order
 from ..tracer.array import Tracer
 from ..tracer.surroundings import SURROUNDINGS
-from ..tracer.trace import traceable
+from ..tracer.trace import stateful, traceable
 from ..tracer.tree import Spec, children, flatten, key_orders, leaf_paths, nondiff_leaves, unflatten
 
 Argnums = int | str | Sequence[int | str]
@@ -60,7 +60,8 @@ class Call:
         """Run a function on these arguments with tracers in place of the traced leaves; what it reads is followed."""
         args, kwargs = self.rebuild(tracers)
         read = [x for i in self._fixed() if not (i in self.unread or isinstance(x := self.leaves[i], Tracer))]
-        with SURROUNDINGS[-1].following(function, [*read, *sum(self.orders, ())]) as followed:
+        read += [x for x in sum(self.orders, ()) if stateful(x) is None]  # a generator is a key as it is
+        with SURROUNDINGS[-1].following(function, read) as followed:
             return followed(*args, **kwargs)
 
     def with_values(self, values: Sequence[Any], statics: Sequence[Any] | None = None) -> Call:

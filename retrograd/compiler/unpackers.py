@@ -164,7 +164,8 @@ class _UnpackerWriter:
             self._unless(f"{name} is not None")
         elif kind in (dict, OrderedDict):
             self._unless(f"type({name}) is not {self._held(kind)} or len({name}) != {len(x)}")
-            self._entries(x, spec, name, f"any(map(is_not, {name}, {{keys}})) and {self._others(x, name)}")
+            same = f"any(map(is_not, {name}, {{keys}})) and " if all(map(_is_fixed, x)) else ""
+            self._entries(x, spec, name, same + self._others(x, name))
         elif kind in (list, tuple) or (isinstance(x, tuple) and hasattr(kind, "_fields")):
             self._positions(x, spec, name, f"type({name}) is not {self._held(kind)} or len({name}) != {{n}}")
         elif is_known_dataclass(kind):
@@ -212,6 +213,12 @@ class _UnpackerWriter:
         name = f"c{len(self._scope)}"
         self._scope[name] = x
         return name
+
+
+def _is_fixed(key: Any) -> bool:
+    """Whether a key has no attributes that may change."""
+    kind = type(key)
+    return kind in VALUES or kind in (float, complex) or (kind in (tuple, frozenset) and all(map(_is_fixed, key)))
 
 
 @functools.lru_cache(256)

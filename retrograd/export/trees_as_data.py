@@ -10,6 +10,7 @@ from types import FunctionType
 from typing import Any
 
 from ..errors import SavedFileError, UnsupportedError
+from ..tracer.tree import Besides
 
 DEEPEST = 60  # levels of containers
 PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789 _.,:;!?-+*/()[]=<>@%|'")
@@ -80,7 +81,7 @@ def form_of_tree(
 
     ``orders`` are the keys of its dicts in their right order, as ``key_orders`` gives them; ``what`` names the tree.
     """
-    rest = iter(orders)
+    rest = (keys for keys in orders if not isinstance(keys, Besides))
 
     def form(x: Any) -> TreeForm:
         if isinstance(x, Place):

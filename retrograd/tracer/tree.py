@@ -18,6 +18,7 @@ NAMESPACE = "retrograd"
 _dataclasses: set[type] = set()
 _nondiff_fields: dict[Any, frozenset[str]] = {}
 NONDIFF = "nondiff"  # the key in a field's metadata
+Besides = type("Besides", (tuple,), {})  # what a container of the user's holds besides its parts
 Spec = optree.PyTreeSpec
 
 
@@ -76,7 +77,7 @@ def key_orders(tree: Any) -> tuple[Any, ...]:
             rest += reversed(x)
         elif not optree.tree_is_leaf(x, namespace=NAMESPACE):
             parts, held, *_ = optree.tree_flatten_one_level(x, namespace=NAMESPACE)
-            found += [(held,)] if held is not None else []
+            found += [Besides([held])] if held is not None else []
             rest += reversed(parts)
     return tuple(found)
 

@@ -346,7 +346,11 @@ REFUSED: dict[str, tuple[Callable[[], Any], tuple[Any, ...], str]] = {
     "a result of ones own": (lambda: rg.jit(lambda x: Other(x * 2.0)), (1.0,), "Other"),
     "state that changes": (lambda: rg.jit(counting), (1.0,), "changes what it reads"),
     "a caught error": (lambda: rg.jit(caught), (np.zeros((2, 2)),), "catches an error"),
-    "a result that is a function": (lambda: rg.jit(lambda x: rg.vjp(np.sin, x)), (1.0,), "holds a function"),
+    "a result that is a function": (
+        lambda: rg.jit(lambda x: rg.vjp(np.sin, x)),
+        (1.0,),
+        "class function that the function makes",
+    ),
     "very large gaps": (lambda: rg.jit(lambda x: x * 2.0), (np.zeros((9, 1 << 20))[:, :1],), "very large gaps"),
     "a generator as argument": (lambda: rg.jit(lambda g: g.normal()), (np.random.default_rng(0),), "random|Generator"),
 }

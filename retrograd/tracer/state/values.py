@@ -7,6 +7,7 @@ class in C above it is known by this value, too; where nothing tells the value, 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import is_dataclass
 from datetime import date, datetime, time, timedelta, timezone
 from decimal import Decimal
 from enum import Enum
@@ -87,23 +88,33 @@ def exactly(x: Any) -> tuple[Any, ...]:
     if cls in SIMPLE:
         return cls, x
     if cls is frozenset:
-        return cls, x, frozenset(map(exactly, x))
+        return cls, x, tuple(map(exactly, x))  # equal ones may come in another order
     if cls is range or cls is slice:
         return cls, x, exactly((x.start, x.stop, x.step))
     if cls in SIGNED:
         return cls, repr(x)
     if is_a(x, np.dtype):
-        return cls, x, repr(x.metadata)
+        return cls, x, x.char, x.isalignedstruct, repr(x.metadata)
     if is_a(x, tuple) and (cls is tuple or not vars_of(x)):
         return cls, x, tuple(map(exactly, x))
     if is_a(x, (type, Enum, ModuleType)):
-        return cls, x
+        return cls, x, id(x)  # which may say that they equal others
     if is_library(cls):
         return cls, x, value_of(x)
     held = vars_of(x)
-    if hides(cls) or is_a(x, OF_PLACES) or not (SIMPLE | SIGNED).issuperset(map(type, held.values())):
+    unseen = reader_of(cls) is None and hides(cls)
+    if unseen or is_a(x, OF_PLACES) or not all(map(_is_told, held.values())):
         return cls, x, id(x)
     return cls, x, value_of(x), tuple([(name, exactly(v)) for name, v in held.items()])
+
+
+def _is_told(x: Any) -> bool:
+    """Whether ``exactly`` tells an attribute by its value, and not by which object it is."""
+    if type(x) in (tuple, frozenset):
+        return all(map(_is_told, x))
+    if is_dataclass(type(x)) and type(x).__dataclass_params__.frozen:
+        return not hides(type(x)) and all(map(_is_told, vars_of(x).values()))
+    return type(x) in SIMPLE | SIGNED or is_a(x, (Enum, np.dtype, np.ufunc))
 
 
 def vars_of(x: Any) -> dict[str, Any]:
