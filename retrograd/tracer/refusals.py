@@ -37,6 +37,7 @@ ALTERNATIVES: dict[str, str] = {
     "array": "make an array with np.array",
     "builtins.bytearray": STORE,
     "builtins.bytes": STORE,
+    "builtins.int.from_bytes": STORE,
     "builtins.memoryview": STORE,
     "builtins.pow": MODULO,
     "cmath": "use the NumPy function of the same name, which takes complex numbers",
@@ -96,10 +97,17 @@ ARRAY_OF_OBJECT = "__array__ method not producing an array"
 OF_PYTHON = ("builtins", __name__.partition(".")[0])
 WANTED = re.compile(r"\b(expected|must be|should be)\b")
 OF_NUMBERS = re.compile(
-    r"\b(array|ndarray|buffer|bytes-like|complex|float|index|int|integer|iterable|number|numeric|real|sequence)\b"
+    r"\b(array|ndarray|buffer|bytes-like|complex|float|index|int|integer|iterable|number|numeric|real|sequence)\b(?!\()"
 )
-PLAIN_TOO = re.compile(r"^'Tracer' object|\bexpected str\b")  # is not callable, is no text: as a plain value
-OF_A_TYPE = re.compile(r"^descriptor '.*\bTracer\b")  # methods of types, as in float.hex(x)
+PLAIN_TOO = re.compile(  # said of plain values as well: no text, no length, no instance of dict
+    r"\bexpected str(ing)?\b|has no len\(\)|is not (callable|iterable|subscriptable)"
+    r"|^descriptor '\w+' (for|requires an?) '(?!(float|complex|int|object|numpy\.\w+)')"
+)
+NO_NUMBER = re.compile(  # said of arrays as well, but not of numbers
+    r"^descriptor '\w+' (for|requires an?) '(float|complex|int)'"
+    r"|^conversion from \w+ to Decimal|numerator/denominator|timedelta \w+ component|supported seed types"
+)
+OF_PLAIN = re.compile(rf"{ARRAY_OF_OBJECT}|^descriptor '.*\bTracer\b|^memoryview: a bytes-like object is required")
 NOT_AN_ARRAY = re.compile(rf"\bTracer\b|{ARRAY_OF_OBJECT}")  # complaints about a traced value
 
 
@@ -188,7 +196,8 @@ def translated(fault: Exception) -> TracerConversionError | None:
         ours, instead = True, "use the NumPy function of the same purpose, or return the value"
     elif not instead and step.tb_next is not None:
         instead = alternative(step.tb_next.tb_frame.f_globals.get("__name__", ""))
-    traced = (called is not None and called.traced) or _gets_traced(step.tb_next)
+    # a number may belong to an array from outside; an array is one for that code, too, so its complaint is right
+    traced = (called is not None and called.traced) or any(map(_is_number, _variables(step.tb_next)))
     if not ours and not (instead and traced and TYPES.search(_said(fault))):
         return None
     name = called.text if called else "this operation"
@@ -205,22 +214,33 @@ def translated(fault: Exception) -> TracerConversionError | None:
 def complaint(fault: BaseException) -> None:
     """Make a refusal of a library's complaint about a traced value, which the user's code catches.
 
-    Plain Python has the complaint, too, if it names an array as such, comes from an operator or a builtin function, or
-    wants something else than numbers, such as a path.
+    Plain Python has the complaint, too, if it names an array as such, comes from an operator or a builtin function,
+    wants something else than numbers, such as a path, or is about a number where an array was given.
     """
     if isinstance(fault, AttributeError) and _lacks_plain(fault):
         translated(fault)
         return
     said = "" if isinstance(fault, RetrogradError) else _said(fault)
-    if WANTED.search(said) and not OF_NUMBERS.search(said):
+    if PLAIN_TOO.search(said) or (WANTED.search(said) and not OF_NUMBERS.search(said)):
         return
     if not NOT_AN_ARRAY.search(said) and ("ndarray" in said or not TYPES.search(said)):
         return
     step = _users_step(fault.__traceback__)
+    if (no_number := NO_NUMBER.search(said)) and step and _gets_arrays(step):
+        return
     called = step and _called(step.tb_frame, step.tb_lasti)
     known = called and (alternative(called.name) or called.name.partition(".")[0] not in OF_PYTHON)
-    if known or (step and _unnamed(step, called, said)) or ARRAY_OF_OBJECT in said or OF_A_TYPE.search(said):
+    if known or (step and _unnamed(step, called, said)) or no_number or OF_PLAIN.search(said):
         translated(cast(Exception, fault))
+
+
+def _gets_arrays(step: TracebackType) -> bool:
+    """Whether a call by position, or the code that it ran, is seen to get a traced array, and no traced number."""
+    tree = _expression(step.tb_frame, step.tb_lasti)
+    scope = {**step.tb_frame.f_globals, **step.tb_frame.f_locals}
+    names = [node.id for node in tree.args if isinstance(node, ast.Name)] if isinstance(tree, ast.Call) else []
+    values = [*map(scope.get, names), *_variables(step.tb_next)]
+    return any(type(x) is Tracer for x in values) and not any(map(_is_number, values))
 
 
 def _unnamed(step: TracebackType, called: Called | None, said: str) -> bool:
@@ -228,24 +248,19 @@ def _unnamed(step: TracebackType, called: Called | None, said: str) -> bool:
     if step.tb_next is not None:
         return called is None or called.name.partition(".")[0] in OF_PYTHON
     calls = dis.opname[step.tb_frame.f_code.co_code[step.tb_lasti]].startswith("CALL")
-    return called is None and calls and not PLAIN_TOO.search(said)
+    return called is None and calls and not said.startswith("'Tracer' object")
 
 
 def _lacks_plain(fault: AttributeError) -> bool:
     """Whether a traced value lacks an attribute that the plain value has, such as ``__array_interface__``."""
-    return type(fault.obj) is Tracer and fault.name is not None and hasattr(type(fault.obj.shadow), fault.name)
+    return type(fault.obj) is Tracer and any(fault.name in vars(c) for c in type(fault.obj.shadow).__mro__)
 
 
-def _gets_traced(step: TracebackType | None) -> bool:
-    """Whether a variable of the code that was called, or of what this called, is a traced number.
-
-    It may belong to an array from outside. The array itself is one for that code, too, so its complaint is right.
-    """
+def _variables(step: TracebackType | None) -> Iterator[Any]:
+    """The values of the variables of the code that was called, and of what this called."""
     while step is not None:
-        if any(map(_is_number, step.tb_frame.f_locals.values())):
-            return True
+        yield from step.tb_frame.f_locals.values()
         step = step.tb_next
-    return False
 
 
 def _said(fault: BaseException) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import contextlib
 import datetime as dt
 import functools
@@ -11,7 +12,11 @@ import json
 import marshal
 import os
 import pickle
+import random
+import re
+import statistics
 import struct
+import textwrap
 import time
 from collections.abc import Callable
 from decimal import Decimal
@@ -51,7 +56,7 @@ REFUSED: dict[str, Callable[[Any], Any]] = {
     "medfilt": lambda x: medfilt(x, 3)[0],
     "write": write,
 }
-TABLE = {"dumps": json.dumps, "days": dt.timedelta, "hex": float.hex}
+TABLE: dict[str, Any] = {"dumps": json.dumps, "days": dt.timedelta, "hex": float.hex, "Decimal": Decimal}
 REFUSED |= {
     "by a table": lambda x: len(TABLE["dumps"](x[0])),
     "in a list": lambda x: len([json.dumps][0](x[0])),
@@ -70,6 +75,12 @@ REFUSED |= {
     "array interface": lambda x: x.__array_interface__["shape"][0],
     "array struct": lambda x: 2.0 * (x.__array_struct__ is not None),
     "dlpack": lambda x: len(np.from_dlpack(x)),
+    "Decimal by a table": lambda x: float(TABLE["Decimal"](x[0])),
+    "map of Decimal": lambda x: len([*map(Decimal, [x[0]])]),
+    "list of a map": lambda x: len(list(map(Decimal, [x[0]]))),
+    "map of memoryview": lambda x: len([*map(memoryview, [x])]),
+    "statistics": lambda x: statistics.mean([x[0], x[1]]),
+    "from_bytes": lambda x: int.from_bytes(x, "big") / 1e99,
 }
 CATCHABLE: dict[str, Callable[[Any], Any]] = {
     "shapes": lambda x: x + np.zeros(3),
@@ -91,6 +102,30 @@ CATCHABLE: dict[str, Callable[[Any], Any]] = {
     "call in a table": lambda x: [x][0](),
     "no letter": lambda x: float(next(map(ord, ["ab"]))),
     "special attribute": lambda x: x.__enter__(),
+    "name": lambda x: len(x.__name__),
+    "dict": lambda x: len(x.__dict__),
+    "qualified name": lambda x: len(x.__qualname__),
+    "call of the type": lambda x: x.__call__(),
+    "order of classes": lambda x: len(x.__mro__),
+    "method of str": lambda x: len(str.upper(x)),
+    "method of str in a table": lambda x: len([str.upper][0](x[0])),
+    "method of dict": lambda x: dict.get(x, 1),
+    "method of bytes": lambda x: len(bytes.hex(x)),
+    "method of a date": lambda x: len(dt.datetime.isoformat(x)),
+    "operator of list": lambda x: len(list.__add__(x, [])),
+    "method of float of an array": lambda x: len(float.hex(x)),
+    "dedent": lambda x: len(textwrap.dedent(x)),
+    "pattern": lambda x: float(re.match("a", x) is None),
+    "pattern in a table": lambda x: float([re.match][0]("a", x[0]) is None),
+    "mean of an array": lambda x: statistics.mean([x]),
+    "mean of an array in a table": lambda x: [statistics.mean][0]([x]),
+    "choice": lambda x: random.choice(x[0]),
+    "shuffle": lambda x: random.shuffle(x[0]),
+    "seed of an array": random.seed,
+    "typecode": lambda x: len(array.array(x)),
+    "Decimal of an array": lambda x: float(Decimal(x)),
+    "Decimal of an array in a table": lambda x: float(TABLE["Decimal"](x)),
+    "days of an array in a table": lambda x: TABLE["days"](x).seconds,
 }
 
 
