@@ -198,7 +198,7 @@ def module(seed: int) -> dict[str, Any]:
 shared_module = functools.cache(module)
 
 
-def draw(seed: int, templates: range) -> Program:
+def draw(seed: int, templates: range, in_c: float) -> Program:
     """A program whose calls are alike but for one value, whose kinds are easily confused."""
     r = random.Random(seed)
     values = [*NUMBERS, *ARRAYS]
@@ -208,7 +208,7 @@ def draw(seed: int, templates: range) -> Program:
     arguments = [r.choice(taken), r.choice(PLAIN if r.random() < 0.5 else taken)]
     names = [r.choice(NUMBERS), r.choice(NUMBERS), r.choice(["0", "1", "True", "1.0"])]
     captured = (r.choice(NUMBERS), r.choice(values if r.random() < 0.3 else NUMBERS), r.choice(["2", "60", "200"]))
-    config = {**r.choice(CONFIGS), **({"backend": "native"} if r.random() < NATIVE else {})}
+    config = {**r.choice(CONFIGS), **({"backend": "native"} if r.random() < in_c else {})}
     if transform in ("jit", "grad", "both", "compiled") and r.random() < 0.5:
         group = r.choice(CONTAINERS)
         calls = [Call((*names,), (*arguments, third)) for third in r.sample(group, min(len(group), VARIANTS))]

@@ -18,7 +18,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
-from tests.fuzz.one_process import TRANSFORMS, Call, Program, draw, evaluated, module, shared_module
+from tests.fuzz.one_process import NATIVE, TRANSFORMS, Call, Program, draw, evaluated, module, shared_module
 from tests.support.seeds import moved
 
 TEMPLATES = 24  # of one run
@@ -108,10 +108,10 @@ def interleaved(programs: list[Program], seed: int) -> Iterable[tuple[Program, C
         yield program, call, worlds[program].result(call)
 
 
-def differences(seeds: range) -> list[str]:
+def differences(seeds: range, in_c: float = NATIVE) -> list[str]:
     """The calls of these programs whose bits are others than in a process of its own."""
     templates = range(seeds.start, seeds.start + TEMPLATES)
-    programs = [draw(seed, templates) for seed in seeds]
+    programs = [draw(seed, templates, in_c) for seed in seeds]
     server = fresh_server()
     expected = {(p, call): in_fresh_process(server, p, call) for p in programs for call in p.calls}
     found = []

@@ -14,7 +14,16 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 import retrograd as rg
-from tests.fuzz import test_calls, test_control, test_decisions, test_fronts, test_large_loops, test_stateful
+from tests.fuzz import (
+    test_calls,
+    test_control,
+    test_decisions,
+    test_fronts,
+    test_large_loops,
+    test_leaving,
+    test_one_process,
+    test_stateful,
+)
 from tests.fuzz.calling import Report, examine
 from tests.fuzz.calls import draw_call
 from tests.fuzz.documented import documented
@@ -224,3 +233,13 @@ def test_many_slopes_of_calls(start: int) -> None:
 
 def test_state_that_changes_between_calls() -> None:
     test_stateful.check(range(4))
+
+
+@pytest.mark.parametrize("first", [0, pytest.param(1000, marks=pytest.mark.slow)])
+def test_nests_of_catches_and_continuations(first: int) -> None:
+    assert any(test_leaving.check(seed) for seed in moved(range(first, first + (2 if first == 0 else 100))))
+
+
+@pytest.mark.parametrize("n", [2, pytest.param(100, marks=pytest.mark.slow)])
+def test_many_programs_in_one_process(n: int) -> None:
+    assert test_one_process.differences(moved(range(n)), in_c=1.0) == []
