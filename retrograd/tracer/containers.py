@@ -72,6 +72,13 @@ def is_container(cls: type) -> bool:
     return cls in REGISTERED or dataclasses.is_dataclass(cls)
 
 
+def parts_of(x: Any) -> list[Any]:
+    """What a container holds directly; nothing of any other object."""
+    if optree.tree_is_leaf(x, namespace=NAMESPACE):
+        return []
+    return list(optree.tree_flatten_one_level(x, namespace=NAMESPACE)[0])
+
+
 def register_container(
     cls: type,
     flatten_func: Callable[[Any], tuple[Iterable[Any], Any] | tuple[Iterable[Any], Any, Iterable[str]]],

@@ -90,8 +90,7 @@ def _recorded(
     trace = Trace(name, parent, concrete, max_nodes)
     trace.gathers = gathers
     with trace.recording(INTERCEPTION):
-        inputs = []
-        tracers = []
+        inputs, tracers = [], []
         for example, hint in zip(examples, hints, strict=True):
             if isinstance(example, Tracer):
                 owner([example])
@@ -101,7 +100,8 @@ def _recorded(
                 shadow = TRANSFORMS.laid_alike(shadow) if concrete else np.array(shadow, order="C")
             tracers.append(wrap(trace, inputs[-1], shadow, None))
         try:
-            leaves, out_spec = flatten(_run(function, tracers))
+            leaves, out_spec = flatten(result := _run(function, tracers))
+            leaves = leaves if trace.reader is None else trace.reader.leaves(result, leaves)
         except Exception:
             taint(trace.parent if trace.decided else None)  # one that catches it does so for these decisions only
             raise
@@ -120,7 +120,7 @@ def _recorded(
     graph = trace.finish(inputs, outputs)
     written = tuple(k for k, t in enumerate(tracers) if t.storage.version)
     if parent is None:
-        tracers, leaves, leaf = [], [], None  # what is returned does not outlive the trace
+        tracers, leaves, leaf, result = [], [], None, None  # what is returned does not outlive the trace
         SURROUNDINGS[-1].end(trace)
     return Recorded(graph, out_spec, tuple(trace.captures.values()), tuple(shadows), statics, written, trace.tainted)
 

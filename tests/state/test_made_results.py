@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import dataclasses
 import datetime as dt
 import decimal
 import enum
@@ -12,6 +13,7 @@ import itertools
 import math
 import operator
 import random
+import threading
 import types
 import typing
 import warnings
@@ -20,8 +22,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.stats
 
 import retrograd as rg
+from retrograd.tracer.tree import flatten
 
 CALLS = 4  # enough for an UnwatchedWarning
 
@@ -34,6 +38,11 @@ class Own:
 
 
 class Pair(typing.NamedTuple):
+    inner: Any
+
+
+@dataclasses.dataclass
+class Record:
     inner: Any
 
 
@@ -113,6 +122,15 @@ CONSTANT: dict[str, Callable[[], Any]] = {
     "lambda": lambda: lambda a=1: a,
     "partial": lambda: functools.partial(counting),
     "huge number": lambda: 1 << 100,
+    "method of a class in C": lambda: str.upper,
+    "method of NumPy's array": lambda: np.ndarray.sum,
+    "class method of a class in C": lambda: vars(dict)["fromkeys"],
+    "operator of a class in C": lambda: int.__add__,
+    "bound operator": lambda: "text".__add__,
+    "property of a class in C": lambda: np.ndarray.T,
+    "limits of a dtype": lambda: np.finfo(float),
+    "object of NumPy's modules": lambda: np.s_,
+    "object of SciPy's modules": lambda: scipy.stats.norm,
 }
 TRANSFORMS: dict[str, tuple[Callable[[Callable[..., Any]], Any], Callable[[Any], Any]]] = {  # and the auxiliary result
     "jit": (rg.jit, lambda r: r[1]),
@@ -177,6 +195,99 @@ def test_an_object_from_outside_is_the_same_one_and_the_function_is_compiled(nam
     found = [f(np.ones(2))[1] for _ in range(CALLS)]
     assert all(x is kept or x == kept for x in found)
     assert f.cache_info().misses == 1
+
+
+LEAVES: dict[str, Callable[[], Any]] = {  # objects in containers from outside
+    "set": lambda: {1, 2},
+    "Counter": collections.Counter,
+    "lock": threading.Lock,
+    "object": Own,
+    "closure": counting,
+    "iterator": lambda: iter([1]),
+}
+HOLDS: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {  # containers of one, and what they hold
+    "tuple": (lambda x: (x, "text"), lambda c: c[0]),
+    "list": (lambda x: [x], lambda c: c[0]),
+    "dict": (lambda x: {"a": x}, lambda c: c["a"]),
+    "ordered dict": (lambda x: collections.OrderedDict(a=x), lambda c: c["a"]),
+    "deque": (lambda x: collections.deque([x]), lambda c: c[0]),
+    "named tuple": (Pair, lambda c: c.inner),
+    "dataclass": (Record, lambda c: c.inner),
+    "dict in a list": (lambda x: [{"a": (x,)}], lambda c: c[0]["a"][0]),
+}
+WAYS: dict[str, Callable[[Any], Any]] = {  # how a function returns a container from outside
+    "itself": lambda c: c,
+    "in a list": lambda c: [c],
+    "in a dataclass": Record,
+}
+
+
+@pytest.mark.parametrize("leaf", LEAVES)
+@pytest.mark.parametrize("holder", HOLDS)
+def test_what_a_container_from_outside_holds_is_from_outside(holder: str, leaf: str) -> None:
+    hold, held = HOLDS[holder]
+    kept = hold(LEAVES[leaf]())
+    f = rg.jit(beside(lambda: kept))
+    assert all(held(f(np.ones(2))[1]) is held(kept) for _ in range(CALLS))
+    assert f.cache_info().misses == 1
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("transform", TRANSFORMS)
+def test_it_is_from_outside_under_each_transform(transform: str, way: str) -> None:
+    over, auxiliary = TRANSFORMS[transform]
+    own = types.SimpleNamespace(state=({1, 2}, "meta"))
+    f = over(beside(lambda: WAYS[way](own.state)))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = [flatten(auxiliary(f(np.ones(2))))[0] for _ in range(CALLS)]
+    assert all(leaves[0] is own.state[0] for leaves in found)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_what_an_attribute_of_an_argument_holds_is_from_outside(way: str) -> None:
+    own, state = Own(), ({1, 2}, "meta")
+    vars(own)["state"] = state
+    f = rg.jit(lambda x, of: (np.sum(x), WAYS[way](of.state)))
+    found = [flatten(f(np.ones(2), own))[0] for _ in range(CALLS)]
+    assert all(leaves[1] is state[0] for leaves in found)
+    assert f.cache_info().misses == 1
+
+
+CHANGES: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {  # a container, and a change of what it holds
+    "list appended": (lambda: [1, "a"], lambda c: c.append(5)),
+    "list assigned": (lambda: ["a", 2], lambda c: operator.setitem(c, 0, "b")),
+    "dict": (lambda: {"a": 1}, lambda c: c.update(b=2)),
+    "dict in a tuple": (lambda: ({"a": "x"},), lambda c: c[0].update(a="y")),
+    "deque": (lambda: collections.deque([1]), lambda c: c.append(2)),
+    "dataclass": (lambda: Record("a"), lambda c: setattr(c, "inner", "b")),
+    "array in a list": (lambda: [np.ones(2)], lambda c: operator.setitem(c[0], 0, 5.0)),
+    "another set": (lambda: [{1}], lambda c: operator.setitem(c, 0, {2})),
+    "the set": (lambda: [{1}], lambda c: c[0].add(2)),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", CHANGES)
+def test_a_changed_container_from_outside_is_returned_as_it_is_now(name: str, way: str) -> None:
+    make, change = CHANGES[name]
+    kept = make()
+    f = rg.jit(beside(lambda: WAYS[way](kept)))
+    for _ in range(2):
+        assert repr(f(np.ones(2))[1]) == repr(WAYS[way](kept))
+    change(kept)
+    for _ in range(2):
+        assert repr(f(np.ones(2))[1]) == repr(WAYS[way](kept))
+    assert f.cache_info().misses <= 2
+
+
+@pytest.mark.filterwarnings("ignore::retrograd.errors.UnwatchedWarning")
+@pytest.mark.parametrize("holder", HOLDS)
+def test_what_a_container_that_the_function_makes_holds_is_new(holder: str) -> None:
+    hold, held = HOLDS[holder]
+    f = rg.jit(beside(lambda: hold({1, 2})))
+    found = [held(f(np.ones(2))[1]) for _ in range(CALLS)]
+    assert len(set(map(id, found))) == CALLS
 
 
 @pytest.mark.parametrize("name", CONSTANT)

@@ -9,23 +9,38 @@ import fractions
 import functools
 import pathlib
 import re
+import sys
 import uuid
 from collections.abc import Callable
-from types import BuiltinFunctionType, CodeType, FunctionType, GenericAlias, MethodType, ModuleType, UnionType
+from types import (
+    BuiltinFunctionType,
+    ClassMethodDescriptorType,
+    CodeType,
+    FunctionType,
+    GenericAlias,
+    MethodDescriptorType,
+    MethodType,
+    MethodWrapperType,
+    ModuleType,
+    UnionType,
+    WrapperDescriptorType,
+)
 from typing import Any
 
 import numpy as np
 
 from ..interception import StandIn
-from .classes import PLAIN, is_a
-from .libraries import package
+from .classes import PLAIN, SLOTS, is_a
+from .libraries import is_library, package
 
 UNCHANGING = {
     *PLAIN,
+    *(*SLOTS, MethodDescriptorType, WrapperDescriptorType, ClassMethodDescriptorType),
     *(object, StandIn, GenericAlias, UnionType, CodeType, type(NotImplemented)),
     *(decimal.Decimal, fractions.Fraction, uuid.UUID, re.Pattern),
     *(dt.date, dt.datetime, dt.time, dt.timedelta, dt.timezone),
     *(pathlib.PurePosixPath, pathlib.PureWindowsPath, pathlib.PosixPath, pathlib.WindowsPath),
+    np.finfo,  # of which NumPy keeps one for each dtype
 } - {np.void}  # a row of an array, with elements that can be assigned
 
 
@@ -51,7 +66,7 @@ def _parts(x: Any) -> list[Any] | None:
         return []
     if t in (tuple, frozenset):
         return [*x]
-    if t is BuiltinFunctionType:
+    if t in (BuiltinFunctionType, MethodWrapperType):
         return [x.__self__]
     if t is MethodType:
         return [x.__func__, x.__self__]
@@ -59,4 +74,10 @@ def _parts(x: Any) -> list[Any] | None:
         return [x.func, *x.args, *x.keywords.values()]
     if t is FunctionType and not x.__closure__ and not vars(x):
         return [*(x.__defaults__ or ()), *(x.__kwdefaults__ or {}).values()]
-    return None
+    return [] if _stands_in_library(x) else None
+
+
+def _stands_in_library(x: Any) -> bool:
+    """Whether a library's module that defines the class of an object names the object, too, as with ``np.s_``."""
+    module = sys.modules.get(str(getattr(type(x), "__module__", None)))
+    return module is not None and is_library(type(x)) and any(v is x for v in [*vars(module).values()])

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from ..array import Tracer
-from ..containers import is_container
+from ..containers import is_container, parts_of
 from ..generators import check_ordered
 from ..trace import STATEFUL, stateful
 from .classes import BUFFERS, BUILTIN, CONTAINERS, PLAIN, SLOTS, VIEWS, attributes_of, is_a
@@ -54,6 +54,10 @@ class Whole(Followed):
     @abstractmethod
     def sees(self, x: Any) -> bool:
         """Whether an object is outside."""
+
+    @abstractmethod
+    def seen(self, x: Any) -> Any:
+        """What stands for a value in traced code."""
 
     @abstractmethod
     def rely_on(self, array: np.ndarray[Any, Any]) -> None:
@@ -111,6 +115,17 @@ class Whole(Followed):
                 todo += self.contents(x)
             elif self.sees(x) and is_container(type(x)):
                 todo += self._state(x)
+
+    def leaves(self, tree: Any, leaves: list[Any]) -> list[Any]:
+        """The containers from outside in a result count as read; what stands for its ``leaves``."""
+        todo = [tree]
+        while todo:
+            x = todo.pop()
+            parts = parts_of(x)
+            if parts and self.sees(x):
+                parts = self.contents(x) if is_a(x, CONTAINERS) else self._state(x)
+            todo += parts
+        return [self.seen(x) for x in leaves]
 
     def target(self, x: weakref.ref[Any]) -> Any:
         """Take note of what a weak reference points at, if anything; the object."""
