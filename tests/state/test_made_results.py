@@ -91,6 +91,11 @@ MADE: dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {  # a maker, 
     "default": (lambda: lambda to=[]: appended(1, to), lambda f: len(f())),
     "partial": (lambda: functools.partial(appended, to=[]), lambda f: len(f(1))),
     "method of a list": (lambda: [1].pop, lambda pop: pop()),
+    "dtype with names": (lambda: np.dtype([("a", float)]), lambda d: [d.names, setattr(d, "names", ("b",))]),
+    "dtype with metadata": (
+        lambda: np.dtype(float, metadata={"a": []}),
+        lambda d: [len(d.metadata["a"]), d.metadata["a"].append(1)],
+    ),
 }
 FOUND: dict[str, Any] = {  # from outside: plain Python returns the same one at each call
     "set": set(),
@@ -103,6 +108,9 @@ FOUND: dict[str, Any] = {  # from outside: plain Python returns the same one at 
     "cache": functools.lru_cache(counting),
     "function": counting,
     "itemgetter": operator.itemgetter(1),
+    "sentinel": object(),
+    "class": type("Local", (), {}),
+    "dtype with names": np.dtype([("a", float)]),
 }
 CONSTANT: dict[str, Callable[[], Any]] = {
     "text": lambda: "text",
@@ -155,6 +163,13 @@ def test_an_object_that_the_function_makes_is_new_at_each_call(name: str) -> Non
     f = rg.jit(beside(make))
     expected = use(make())
     assert [use(f(np.ones(2))[1]) for _ in range(CALLS)] == [expected] * CALLS
+
+
+@pytest.mark.filterwarnings("ignore::retrograd.errors.UnwatchedWarning")
+def test_a_sentinel_that_the_function_makes_is_another_one_at_each_call() -> None:
+    f = rg.jit(beside(object))
+    found = [f(np.ones(2))[1] for _ in range(CALLS)]
+    assert len(set(map(id, found))) == CALLS
 
 
 @pytest.mark.filterwarnings("ignore::retrograd.errors.UnwatchedWarning")

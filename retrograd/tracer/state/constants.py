@@ -36,7 +36,7 @@ from .libraries import is_library, package
 UNCHANGING = {
     *PLAIN,
     *(*SLOTS, MethodDescriptorType, WrapperDescriptorType, ClassMethodDescriptorType),
-    *(object, StandIn, GenericAlias, UnionType, CodeType, type(NotImplemented)),
+    *(StandIn, GenericAlias, UnionType, CodeType, type(NotImplemented)),
     *(decimal.Decimal, fractions.Fraction, uuid.UUID, re.Pattern),
     *(dt.date, dt.datetime, dt.time, dt.timedelta, dt.timezone),
     *(pathlib.PurePosixPath, pathlib.PureWindowsPath, pathlib.PosixPath, pathlib.WindowsPath),
@@ -62,8 +62,10 @@ def is_constant(x: Any, outside: Callable[[Any], bool]) -> bool:
 def _parts(x: Any) -> list[Any] | None:
     """The parts of an object that can change in these alone; None for any other."""
     t = type(x)
-    if is_a(x, (type, enum.Enum, ModuleType, np.dtype)):
+    if is_a(x, (type, enum.Enum, ModuleType)):
         return []
+    if is_a(x, np.dtype):  # names of fields can be assigned
+        return [] if x.base.names is None and not x.base.metadata and not x.metadata else None
     if t in (tuple, frozenset):
         return [*x]
     if t in (BuiltinFunctionType, MethodWrapperType):
