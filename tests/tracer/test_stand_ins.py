@@ -59,3 +59,39 @@ def test_a_function_that_numba_compiles_at_its_first_call() -> None:
     numba = pytest.importorskip("numba")
     poly = numba.njit(lambda x: x**2 + 1)
     assert rg.grad(lambda x: x * poly(3.0))(2.0) == 10.0
+
+
+class Layer:
+    act = np.tanh
+    base = math.exp
+
+
+LAYER, TABLE = Layer(), {"sum": np.sum, "exp": math.exp}
+IDENTITIES: dict[str, Callable[[], bool]] = {
+    "an attribute": lambda: LAYER.act is np.tanh,
+    "the other way round": lambda: np.tanh is LAYER.act,
+    "another one": lambda: LAYER.act is np.sin,
+    "not": lambda: LAYER.act is not np.tanh,
+    "an entry": lambda: TABLE["sum"] is np.sum,
+    "of math": lambda: TABLE["exp"] is math.exp,
+    "of a class": lambda: Layer.base is math.exp,
+    "a default": lambda act=np.tanh: act is np.tanh,
+    "itself": lambda: np.linalg.inv is np.linalg.inv,
+    "nothing": lambda: LAYER.act is None,
+    "a chain": lambda: LAYER.act is np.tanh is Layer.act,
+}
+
+
+@pytest.mark.parametrize("name", IDENTITIES)
+def test_a_function_is_itself(name: str) -> None:
+    asked = IDENTITIES[name]
+    f = rg.value_and_grad(lambda x: (5.0 if asked() else 3.0) * x)
+    expected = 5.0 if asked() else 3.0
+    assert f(2.0) == (2.0 * expected, expected)
+
+
+def test_another_function_in_its_place_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    f = rg.jit(lambda x: (5.0 if LAYER.act is np.tanh else 3.0) * x)
+    assert f(1.0) == 5.0
+    monkeypatch.setattr(LAYER, "act", np.sin, raising=False)
+    assert f(1.0) == 3.0

@@ -42,7 +42,6 @@ BEFORE = {
     "CONVERT_VALUE": "formatted",
     "FORMAT_SIMPLE": "formatted",
 }
-OPERATORS = {"IS_OP": "compared", "CONTAINS_OP": "sought"}
 OPTIMIZED = 0x1  # the flag of code whose variables are numbered: that of functions
 SPECIFIED = 0x4  # the flag of FORMAT_VALUE for a format that lies above the value
 JUMPS = ("POP_JUMP", "POP_JUMP_FORWARD", "POP_JUMP_BACKWARD")
@@ -60,7 +59,7 @@ class Shown(Protocol):
     globe: Any  # the value of a global, and whether it is about to be called
     name: Any  # a name in the body of a class, or in ``eval``
     over: Any  # (class, object) of ``super().name``
-    compared: Any  # the operands of ``is``
+    compared: Any  # the operands of ``is``; it gives back what takes their places
     equated: Any  # the operands of ``==`` and ``!=``
     ordered: Any  # the operands of ``<`` and its kind
     operated: Any  # the operands of ``+`` and its kind
@@ -156,6 +155,8 @@ class Rewriting:
             return [i] if getattr(after, "name", "") == "WITH_EXCEPT_START" else [i, *self._caught(tell, 1)]
         if name in ("FORMAT_VALUE", "FORMAT_WITH_SPEC"):
             return [*tell.below(1 if name == "FORMAT_VALUE" and not arg & SPECIFIED else 2, see.formatted), i]
+        if name == "IS_OP":  # in either order
+            return [tell.op("BUILD_TUPLE", 2), *tell(see.compared), tell.op("UNPACK_SEQUENCE", 2), i]
         if (operator := _operator(i)) is not None:
             return [*tell.shown(2, getattr(see, operator)), i]
         if name == "MATCH_CLASS":
@@ -290,8 +291,8 @@ def _is_subscript(i: Instr) -> bool:
 def _operator(i: Instr) -> str | None:
     """Who is shown the two operands of an operator."""
     which: str = getattr(i.arg, "name", "")
-    if i.name in OPERATORS:
-        return OPERATORS[i.name]
+    if i.name == "CONTAINS_OP":
+        return "sought"
     if i.name == "COMPARE_OP":
         return "equated" if which.startswith(("EQ", "NE")) else "ordered"
     if i.name != "BINARY_OP" or _is_subscript(i):

@@ -10,6 +10,7 @@ import numpy as np
 
 from ...where import OURS
 from ..array import Tracer
+from ..interception import StandIn
 from ..trace import READER
 from .classes import BUILTIN, CONTAINERS, PLAIN, is_a
 from .finished import Finished
@@ -82,12 +83,12 @@ class Ordered(OfNumbers):
 
 @observer
 def compared(reader: StateReader, given: Any) -> Any:
-    """The operands of ``is``: which objects they are matters."""
-    a, b = given
+    """The operands of ``is``: which objects they are matters. A function of NumPy's is itself, not its stand-in."""
+    a, b = (x.original if type(x) is StandIn else x for x in given)
     if type(a) not in PLAIN and type(b) not in PLAIN:
         reader.identity(a)
         reader.identity(b)
-    return given
+    return a, b
 
 
 class Equated(OfNumbers):
