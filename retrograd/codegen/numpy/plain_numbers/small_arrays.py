@@ -132,7 +132,7 @@ class _IntoNumbers:
             avals = _avals(node.out.aval)
             self._set(node.out, [self.b.emit(prim, [], {**node.attrs, "aval": aval})[0] for aval in avals])
         elif prim.name in REDUCTIONS and not node.inputs[0].aval.shape:
-            (x,) = self._unfolded(node, [self._whole(node.inputs[0])])
+            x = REDUCTIONS[prim.name]([self._whole(node.inputs[0])])
             self.wholes[node.out] = _as_held(self.b, x, node.out.aval)
         elif self.loops_only or prim in PASSED or not any(is_small(v.aval) for v in (*node.inputs, *outs)):
             operands, hints = [self._whole(v).value for v in node.inputs], [v.hint for v in outs]
@@ -206,15 +206,10 @@ class _IntoNumbers:
         return pieces
 
     def _reduced(self, node: Node) -> Pieces:
-        """The sum, or the largest or smallest element."""
-        (value,) = node.inputs
-        if not node.attrs["axis"]:
-            return self._unfolded(node, self._of(value))
-        return [REDUCTIONS[node.prim.name](self._of(value))]
-
-    def _unfolded(self, node: Node, pieces: Pieces) -> Pieces:
-        """The results of a reduction over no axis: each is the reduction of one piece."""
-        return [REDUCTIONS[node.prim.name]([x]) for x in pieces]
+        """The sum, or the largest or smallest element; over no axis, that of each element alone."""
+        pieces = self._of(node.inputs[0])
+        rows = [pieces] if node.attrs["axis"] else [[x] for x in pieces]
+        return list(map(REDUCTIONS[node.prim.name], rows))
 
     def _structural(self, node: Node) -> None:
         """The loop or choice with pieces in place of small arrays, but for the arrays of which steps have rows."""
