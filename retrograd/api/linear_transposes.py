@@ -13,13 +13,17 @@ from ..compiler.signature import take_apart
 from ..compiler.transform import Transform
 from ..errors import InternalError, NonDifferentiableError
 from ..ir.evaluate import evaluate
-from ..ir.graph import Graph
+from ..ir.graph import Graph, Node
+from ..ir.rewrite import walk
 from ..ir.types import Aval
 from ..passes.transpose import transpose
 from ..tracer.record import Recorded
 from ..tracer.tree import map_leaves
 from .at_a_point import chosen_of
 from .eval_shape import example_of
+
+REMEDY = "transpose its linearization: rg.linearize(f, x)[1]"
+ROUNDING = 0.01  # how far two sums of the same products may lie apart
 
 
 def linear_transpose(function: Callable[..., Any], *examples: Any) -> Callable[[Any], tuple[Any, ...]]:
@@ -63,9 +67,10 @@ def linear_transpose(function: Callable[..., Any], *examples: Any) -> Callable[[
         raise NonDifferentiableError(
             f"the function is not linear: {fault.what}",
             where=fault.where,
-            remedy="transpose its linearization: rg.linearize(f, x)[1]",
+            remedy=REMEDY,
         ) from None
     _check_at_zero(recorded, n)
+    _check_loops(recorded, backward, n)
     avals: list[Aval | None] = list(recorded.graph.out_avals)
     run = on_operands(backward, recorded.captures)
 
@@ -78,11 +83,42 @@ def linear_transpose(function: Callable[..., Any], *examples: Any) -> Callable[[
 
 def _check_at_zero(recorded: Recorded, n: int) -> None:
     """NonDifferentiableError if the function is not zero where its arguments are, such as x + 1."""
-    zeros = [np.zeros(v.aval.shape, v.aval.dtype)[()] for v in recorded.graph.inputs[:n]]
+    zeros = [np.zeros(aval.shape, aval.dtype)[()] for aval in recorded.graph.in_avals[:n]]
     with np.errstate(all="ignore"):
         values = evaluate(recorded.graph, [*zeros, *(c.shadow for c in recorded.captures)])
     if any(np.any(np.isfinite(y) & (y != 0)) for y in values):
         raise NonDifferentiableError(
             "the function is not linear: it is not zero where its arguments are",
-            remedy="leave out what it adds, or transpose its linearization: rg.linearize(f, x)[1]",
+            remedy=f"leave out what it adds, or {REMEDY}",
         )
+
+
+def _check_loops(recorded: Recorded, backward: Graph, n: int) -> None:
+    """NonDifferentiableError if a loop is not linear, such as one that squares its carry, or what goes through ints.
+
+    A loop is transposed by its derivative at zero. So ct · f(x) must be x · fᵀ(ct) at another point.
+    """
+    if all(_is_plain(node) for node in walk(recorded.graph)):
+        return
+    rng, graph = np.random.default_rng(0), recorded.graph
+    xs, cts = ([_drawn(rng, aval) for aval in avals] for avals in (graph.in_avals[:n], graph.out_avals))
+    captured = [c.shadow for c in recorded.captures]
+    with np.errstate(all="ignore"):
+        there = [np.sum(ct * y).real for ct, y in zip(cts, evaluate(graph, [*xs, *captured]), strict=True)]
+        back = [np.sum(x * y).real for x, y in zip(xs, evaluate(backward, [*captured, *cts]), strict=True)]
+    size = sum(map(abs, [*there, *back]))
+    if np.isfinite(size) and abs(sum(there) - sum(back)) > ROUNDING * size:
+        raise NonDifferentiableError(
+            "the function is not linear: a loop or integers in it depend on its arguments otherwise", remedy=REMEDY
+        )
+
+
+def _is_plain(node: Node) -> bool:
+    """Whether a node has the rules of its primitive alone, which say in which operands it is linear."""
+    return node.prim.structure is None and all(v.aval.dtype.kind in "fc" for v in node.outputs)
+
+
+def _drawn(rng: np.random.Generator, aval: Aval) -> Any:
+    """Numbers for a value; zeros for one without a derivative."""
+    numbers = 4.0 * rng.standard_normal(aval.shape) if aval.dtype.kind in "fc" else np.zeros(aval.shape)
+    return numbers.astype(aval.dtype)[()]

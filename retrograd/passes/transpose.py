@@ -80,16 +80,15 @@ def _transpose_node(
         return
     if len(cts) != 1:
         raise InternalError(f"{prim.name} has no transpose", where=node.where)
-    together = prim.joint or prim.jvp is not None
-    if not together and sum(isinstance(x, LinearOperand) for x in operands) > 1:
+    rules = {i: prim.derivative(i) for i, x in enumerate(operands) if isinstance(x, LinearOperand)}
+    if len(rules) > 1 and not (prim.joint or prim.jvp is not None):
         raise InternalError(f"{prim.name} is not linear in its operands together", where=node.where)
+    pulls = {i: rule for i, rule in rules.items() if isinstance(rule, Pull)}
+    if len(pulls) < len(rules):
+        raise InternalError(f"{prim.name} is not linear in operand {min({*rules} - {*pulls})}", where=node.where)
     (ct,) = cts
-    for i in reversed(range(len(operands))):  # the last operand first: a write is read before it is erased
-        if not isinstance(operands[i], LinearOperand):
-            continue
-        rule, value = prim.derivative(i), node.inputs[i]
-        if not isinstance(rule, Pull):
-            raise InternalError(f"{prim.name} is not linear in operand {i}", where=node.where)
+    for i, rule in reversed(pulls.items()):  # the last operand first: a write is read before it is erased
+        value = node.inputs[i]
         if rule.into:
             total = b.coerce(ct_of.get(value) or b.zeros(_plain(value.aval)), _plain(value.aval))
             ct_of[value] = rule.rule(total, ct, *operands, **node.attrs)

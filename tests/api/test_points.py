@@ -209,6 +209,31 @@ def test_affine_functions_have_no_transpose(f):
         rg.linear_transpose(f, X)
 
 
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.where(x > 1.0, x, 0.0),
+        lambda x: np.select([x > 1.0, x > 0.5], [x, 2.0 * x], 0.0),
+        lambda x: rg.cond(x[0] > 1.0, lambda: x, lambda: 2.0 * x),
+        lambda x: rg.while_loop(lambda c: np.sum(c) < 10.0, lambda c: 2.0 * c, x),  # at zero it does not end
+        lambda x: rg.fori_loop(0, 3, lambda k, c: (c[0] * c[0], 2.0 * c[1]), (x, 1.0))[0],
+        lambda x: rg.scan(lambda c, y: ((c[0] * c[1], 2.0 * c[0], c[2] + y), y), (x, x, 0.0), np.ones(3))[0][0],
+        lambda x: x.astype(int).astype(float),
+    ],
+)
+def test_functions_that_only_vanish_at_zero_have_no_transpose(f):
+    with pytest.raises(rg.errors.NonDifferentiableError, match="is not linear") as caught:
+        rg.linear_transpose(f, X)
+    assert "rg.linearize" in str(caught.value)
+
+
+def test_loops_whose_factors_are_known_have_a_transpose():
+    def doubled(x):
+        return rg.while_loop(lambda c: c[1] < 10.0, lambda c: (c[0] * c[1], 2.0 * c[1]), (x, 1.0))[0]
+
+    np.testing.assert_array_equal(rg.linear_transpose(doubled, X)(X)[0], 64.0 * X)
+
+
 def test_infinite_factors_are_linear():
     assert np.isinf(rg.linear_transpose(lambda x: x * np.inf, X)(X)[0]).all()
 

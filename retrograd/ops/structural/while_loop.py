@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ...errors import InternalError
 from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node, Value
 from ...ir.primitive import TRANSFORMS, JvpMode, Primitive, primitive
@@ -215,6 +216,13 @@ def _going(b: Builder, size: int, cond: Graph, inputs: list[Symbol], flags: Sequ
     return b.coerce(lanes(size, go, flag), Aval((size,), BOOL))
 
 
+def _transpose(b: Builder, node: Node, operands: list[Any], cts: list[Any]) -> list[Any]:
+    deciding = _dce(node, [False] * len(node.outputs))[1]
+    if not all(isinstance(operands[i], Symbol) for i in deciding):
+        raise InternalError("while_loop is not linear in what its condition reads", where=node.where)
+    return transposed_by_splitting(b, node, operands, cts)
+
+
 def _dce(node: Node, used: list[bool]) -> tuple[dict[str, Any], list[int], list[int]]:
     """Drop unused results, but not carries that the condition or a used result needs; then drop unread inputs."""
     parts, cond, body = layout(node), node.attrs["cond"], node.attrs["body"]
@@ -238,7 +246,7 @@ while_loop: Primitive = primitive(
     multi=True,
     run=_run,
     jvp=_jvp,
-    transpose=transposed_by_splitting,
+    transpose=_transpose,
     batch=_batch,
     dce=_dce,
     structure=Structure(
