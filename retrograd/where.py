@@ -86,7 +86,7 @@ class _Sites(dict[int, Site]):
 
 
 _ours = Packages(frozenset(OURS))
-FOREIGN = Packages(sys.stdlib_module_names - {"__main__"} | {*OURS, "dask", "distributed", "jax", "torch"})
+FOREIGN = Packages(sys.stdlib_module_names - {"__main__"} | {*OURS, "dask", "distributed", "jax", "optree", "torch"})
 
 
 def is_ours(frame: FrameType) -> bool:

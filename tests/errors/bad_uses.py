@@ -554,6 +554,11 @@ for _what, _static in {"a set": {1}, "a bytearray": bytearray(b"a"), "a mapping 
     add(f"static {_what}", _static_argument, errors.OptionError)
 
 
+@bad(errors.OptionError)
+def an_array_as_a_static_argument():
+    rg.jit(lambda x, s: x * len(s), static_argnums=1)(X, X)  # <-
+
+
 @bad(errors.GradientCheckError)
 def a_derivative_that_is_wrong():
     @rg.custom_jvp

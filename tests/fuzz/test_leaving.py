@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -104,7 +105,8 @@ def program(seed: int) -> tuple[Callable[..., Any], Callable[..., Any]]:
     source = Writer(seed).source()
     scope: dict[str, Any] = {"np": np}
     exec(compile(source, f"<leaving {seed}>", "exec"), scope)
-    return tuple(lambda x, y, ops=ops: scope["f"](ops, x, y) for ops in (OURS, PLAIN))  # type: ignore[return-value]
+    f = scope["f"]
+    return partial(f, OURS), partial(f, PLAIN)
 
 
 def check(seed: int) -> bool:
