@@ -191,6 +191,8 @@ class _LoopInts:
         if node.prim is write_within:
             return self._box(node, node.attrs["target"], -1, shape)
         index = node.attrs["index"]
+        if Ellipsis in index or None in index:  # items are not those of the axes
+            return None
         items = (*index, *[slice(None)] * (len(shape) - len(index)))
         box = [self._range(node, item, n) for item, n in zip(items, shape, strict=True)]
         return _known(box)

@@ -171,3 +171,27 @@ def test_products_of_slices_read_the_last_vector(program: Callable[..., Any], ke
     assert vectors[1] > 0
     for x, y in zip(found, expected, strict=True):
         assert np.asarray(x).tobytes() == np.asarray(y).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("ellipsis", "plain"),
+    [("c[..., -1]", "c[-1]"), ("c[-1, ...]", "c[-1]"), ("c[..., 1:]", "c[1:]"), ("c[None, -1]", "c[-1]")],
+)
+@pytest.mark.parametrize("operator", ["=", "+="])
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+def test_an_ellipsis_in_what_is_written(ellipsis: str, plain: str, operator: str, backend: str) -> None:
+    def slope(target: str) -> Any:
+        scope: dict[str, Any] = {}
+        exec(f"def write(c, v):\n    {target} {operator} v\n    return c", scope)
+
+        def f(p: Any) -> Any:
+            def step(_: Any, c: Any) -> Any:
+                v = c * p
+                return scope["write"](c.copy(), v[:2] if "1:" in target else v[0])
+
+            return np.sum(rg.fori_loop(0, 3, step, x) ** 2)
+
+        return rg.grad(f, backend=backend)(x + 1.0)
+
+    x = np.array([1.0, 2.0, 3.0])
+    assert slope(ellipsis).tobytes() == slope(plain).tobytes()
