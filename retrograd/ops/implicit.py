@@ -31,6 +31,10 @@ from .structural.call import ONCE
 REAL = np.dtype(float)
 DENSE = 256  # unknowns: of more the Jacobian is never formed
 SOLVERS = ("root", "brentq", "fixed_point", "minimize", "least_squares")
+BY_VALUES = {"nelder-mead": 4, "powell": 2, "cobyla": 16, "cobyqa": 16}
+BY_SLOPES = {"hybr": 3, "lm": 5, "bfgs": 8, "slsqp": 12, "dogleg": 3, "trust-exact": 6, "trust-krylov": 6}
+MATRICES = BY_VALUES | BY_SLOPES  # how many SciPy's methods hold at once, measured with SciPy 1.17
+VECTORS = 64  # and at most how many vectors, but for the bases of Krylov methods
 
 UNSOLVED = embed("""
 def unsolved(message):
@@ -175,6 +179,7 @@ certified: Primitive = primitive(
     "certified",
     _certified_shape,
     run=lambda _, node, a, near: helper("certified")(a, near),
+    scratch=lambda a, near: 6 * a.nbytes,
     batch=elementwise,
     diff=(None, None),
 )
@@ -224,6 +229,7 @@ solve_krylov: Primitive = primitive(
     "solve_krylov",
     _krylov_shape,
     run=_krylov_run,
+    scratch=lambda right, *given, **_: (VECTORS + 2 * min(right.size, 200)) * right.nbytes,
     jvp=_krylov_jvp,
     transpose=_krylov_transpose,
     batch=looped,
@@ -305,6 +311,15 @@ def _solution_run(evaluate: Any, node: Node, start: Any, *given: Any) -> Any:
     return helper("solved")(node.attrs["solver"], start, given, *bodies, node.attrs["options"])
 
 
+def _solution_bytes(start: Aval, *given: Aval, solver: str, equation: Graph, options: Any, **bodies: Any) -> int:
+    """About what the solver holds itself."""
+    x, method = equation.in_avals[0], dict(options).get("method")
+    if solver == "least_squares":
+        slope: Graph = bodies["slope"]
+        return 11 * slope.out_avals[0].nbytes
+    return (VECTORS + MATRICES.get(str(method), 0) * x.size) * x.nbytes
+
+
 def _solution_jvp(b: Builder, node: Node, args: list[Symbol], tans: list[Any], mode: JvpMode) -> Any:
     (x,) = b.copy_node(node, [v.value for v in args])
     equation, symmetric = node.attrs["equation"], node.attrs["symmetric"]
@@ -315,6 +330,7 @@ solution: Primitive = primitive(
     "solution",
     _solution_shape,
     run=_solution_run,
+    scratch=_solution_bytes,
     jvp=_solution_jvp,
     batch=looped,
     structure=Structure(

@@ -20,10 +20,10 @@ from ..ir.primitive import REGISTRY, TRANSFORMS, JvpMode, Primitive, primitive
 from ..ir.structure import Body, Group, Runs, Structure
 from ..ir.types import Aval
 from .batching import elementwise, lanes
-from .implicit import raise_unsolved
+from .implicit import certified, raise_unsolved, solution, solve_krylov
 from .index import getitem
 from .lane_loops import looped
-from .ode import METHODS, tangent_of
+from .ode import METHODS, bytes_of_method, ode, tangent_of
 from .shape import broadcast_to, reshape_to, stop_gradient
 from .slopes import gradient_of
 from .structural.flags import instantiated, picked, spread
@@ -109,6 +109,11 @@ def _shape(
     sizes = [n for n in counts[1:] for _ in range(2)]
     pairs = [Aval((n, start.size) if k % 2 else (n,), REAL) for k, n in enumerate(sizes)]
     return Aval((len(counts),), np.dtype(np.int64)), *pairs
+
+
+def _scratch(start: Aval, times: Aval, *parameters: Aval, **attrs: Any) -> int:
+    results = _shape(start, times, *parameters, **attrs)
+    return bytes_of_method(attrs["method"], start, *results, *results, *results)
 
 
 def follow(evaluate: Any, attrs: Any, start: Any, times: Any, *parameters: Any) -> Any:
@@ -226,6 +231,7 @@ ode_path: Primitive = primitive(
     _shape,
     helper=FOLLOW,
     run=lambda evaluate, node, *args: follow(evaluate, node.attrs, *args),
+    scratch=_scratch,
     jvp=_jvp,
     batch=looped,
     multi=True,
@@ -239,3 +245,5 @@ ode_path: Primitive = primitive(
         inner=(Group("time", 1), Group("state", 1), Group("slope", 1), Group("zero", 1)),
     ),
 )
+
+SOLVERS = frozenset({certified, crossed, ode, ode_path, solution, solve_krylov})  # what SciPy's solvers compute

@@ -23,6 +23,7 @@ from ....ir.plan import Plan
 from ....ir.types import Aval
 from ....ops.cumulative import runs_backwards
 from ....ops.module_arrays import module_arrays
+from ....ops.ode_events import SOLVERS
 from ....ops.structural.call import call
 from ....ops.structural.exit_if import exit_if
 from ....ops.structural.guard import guard
@@ -42,6 +43,7 @@ from ..structural.steps_at_once import StepsWriter, write_steps
 from .meter import Above, Allocation, Arrays, CourseMeter, Meter, SizedDict, SizedList, States
 from .thinned import STEADY, thinned
 
+RESULTS = SOLVERS | {elements, host}  # of which only the results and the workspace are known
 NO_MEMORY = frozenset({absent, module_arrays, step_numbers})  # the second belongs to the module, not to a call
 
 
@@ -108,11 +110,22 @@ class _Sizes(WorkspaceEmitter):
             for out in node.outputs:
                 self.line(f"{self.assign(out)} = __nothing")
             return
-        if prim is host or prim is elements or (prim.multi and prim not in EMITTERS):
+        if prim in SOLVERS:
+            self._call_bodies(node)
+        if prim in RESULTS or (prim.multi and prim not in EMITTERS):
             for out in node.outputs:
                 self.line(f"{self.assign(out)} = {self._block(out, node)}")
             return
         super()._node(node, consts)
+
+    def _call_bodies(self, node: Node) -> None:
+        """Write one call of each function that a solver of SciPy's calls, beside what the solver holds itself."""
+        held = self.fresh("held")
+        self.labels.append((node.outputs[0], node))
+        self.line(f"{held} = __block({_scratch(node)}, 0, {len(self.labels) - 1})")
+        for graph in (graph for _, graph in node.graphs if graph in self.plan.bodies):
+            self.line(f"{self.function(graph)}({', '.join(['__nothing'] * len(graph.inputs))})")
+        self.line(f"del {held}")
 
     def _in_other_language(self, node: Node) -> None:
         """Write the results of a kernel, and a block of what its function takes, also for copies of operands."""
