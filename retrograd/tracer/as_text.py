@@ -7,6 +7,7 @@ an ``UnwatchedWarning`` says so.
 
 from __future__ import annotations
 
+import operator
 import os
 import sys
 from collections.abc import Callable
@@ -17,6 +18,7 @@ import numpy as np
 
 from ..errors import TracerConversionError
 from .array import Tracer, is_known
+from .foreign import adviser
 from .python_numbers import to_complex, to_float
 from .table import METHODS, implements
 from .trace import READER, owner
@@ -82,6 +84,15 @@ def as_complex(x: Tracer) -> complex:
     return to_complex(x if x.const else _in_time(x))
 
 
+def as_bytes(x: Tracer) -> bytes:
+    """``__bytes__``: an int is a number of zeros, everything else of NumPy's is memory, which has no value yet."""
+    if isinstance(x.shadow, (int, np.integer)):
+        return bytes(operator.index(x))
+    if is_known(x) or not isinstance(x.shadow, (np.ndarray, np.generic)):
+        return bytes(x.shadow)  # of a number of Python's its error
+    raise adviser().refusal("the bytes of a traced value are read", BYTES)
+
+
 def _in_time(x: Tracer) -> Tracer:
     """The value; LeakedTracerError if its trace has ended."""
     if not x.home.active:
@@ -105,8 +116,10 @@ for _function in (np.array2string, np.array_repr, np.array_str):
     implements(_function)(_of_array(_function))
 
 
+BYTES = "return the value from the traced function, and take its bytes outside"
 DIGITS = type("text with digits of a traced value", (), {})
 LOGGING = str(Path(os.__file__).parent / "logging" / "__init__.py")
+METHODS["__bytes__"] = as_bytes
 METHODS["__str__"] = text
 METHODS["__float__"] = as_float
 METHODS["__complex__"] = as_complex

@@ -50,6 +50,8 @@ class StandIn:
         self.original, self._substitute = original, substitute
         self.__module__, self.__doc__ = getattr(original, "__module__", ""), original.__doc__
 
+    __class__ = property(lambda self: type(self.original))  # for ``isinstance``
+
     def __call__(self, *args: Any, **options: Any) -> Any:
         if CURRENT.get() is None:
             return self.original(*args, **options)

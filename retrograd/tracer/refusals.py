@@ -107,7 +107,7 @@ NO_NUMBER = re.compile(  # said of arrays as well, but not of numbers
     r"^descriptor '\w+' (for|requires an?) '(float|complex|int)'"
     r"|^conversion from \w+ to Decimal|numerator/denominator|timedelta \w+ component|supported seed types"
 )
-OF_PLAIN = re.compile(rf"{ARRAY_OF_OBJECT}|^descriptor '.*\bTracer\b|^memoryview: a bytes-like object is required")
+OF_PLAIN = re.compile(rf"{ARRAY_OF_OBJECT}|^descriptor '.*\bTracer\b|bytes-like object")
 NOT_AN_ARRAY = re.compile(rf"\bTracer\b|{ARRAY_OF_OBJECT}")  # complaints about a traced value
 
 

@@ -13,6 +13,8 @@ import numpy as np
 from hypothesis import reject
 from hypothesis import strategies as st
 
+from retrograd.tracer.array import shadow_of
+
 Instruction = tuple[int, int, int, int]
 instructions = st.tuples(st.integers(0, 10), st.integers(0, 9), st.integers(0, 9), st.integers(0, 11))
 programs = st.lists(instructions, min_size=1, max_size=14)
@@ -156,7 +158,7 @@ def changed(x: Any, source: Any, where: int, how: int) -> None:
 
 def copied_in_order(part: Any, value: Any) -> bool:
     """Whether NumPy reads elements that it has just written: it copies along one axis without asking for overlaps."""
-    traced = getattr(part, "shadow", None) is not None
+    traced = shadow_of(part) is not part
     if traced or part.ndim != 1 or type(value) is not np.ndarray or not np.shares_memory(part, value):
         return False
     return part.strides[0] * value.strides[-1] > 0 and part.strides[0] != value.strides[-1]
@@ -164,7 +166,7 @@ def copied_in_order(part: Any, value: Any) -> bool:
 
 def writable(x: Any) -> bool:
     """Broadcasts are read-only; here only they have an axis without a step."""
-    return getattr(x, "shadow", x).flags.writeable
+    return bool(shadow_of(x).flags.writeable)
 
 
 def run(program: Sequence[Instruction], x: Any) -> list[Any]:

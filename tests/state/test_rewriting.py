@@ -27,9 +27,16 @@ class Observer:
         return value
 
 
+class Called(Observer):
+    """Gives back what is called."""
+
+    def __getitem__(self, value: Any) -> Any:
+        return Observer.__getitem__(self, value)[0]
+
+
 class Observers:
     def __init__(self) -> None:
-        self.spread, self.called, self.result = Observer(), Observer(), Observer()
+        self.spread, self.called, self.result = Observer(), Called(), Observer()
 
 
 def run(instructions: list[Instr], stack: list[Any]) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.tracer.array import shadow_of
 from retrograd.tracer.operators import COMPARISONS
 from retrograd.tracer.ufuncs import COMPOSED, UFUNCS
 
@@ -145,7 +146,7 @@ IN_PLACE = [operator.iadd, operator.isub, operator.imul, operator.itruediv, oper
 @pytest.mark.parametrize("op", IN_PLACE, ids=lambda f: f.__name__)
 def test_assignments_in_place_keep_the_dtype_and_refuse_what_numpy_refuses(op, rows):
     def apply(x: Any, y: Any) -> Any:
-        return op(x.copy() if isinstance(getattr(x, "shadow", x), np.ndarray) else x, y)
+        return op(x.copy() if isinstance(shadow_of(x), np.ndarray) else x, y)
 
     compare(apply, rows, pick_real)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import operator
 import pickle
 import sys
 from collections.abc import Callable
@@ -95,3 +96,20 @@ def test_another_function_in_its_place_is_seen(monkeypatch: pytest.MonkeyPatch) 
     assert f(1.0) == 5.0
     monkeypatch.setattr(LAYER, "act", np.sin, raising=False)
     assert f(1.0) == 3.0
+
+
+IDENTITIES_BY_CALL: dict[str, Callable[[], bool]] = {
+    "id": lambda: id(np.tanh) == id(LAYER.act),
+    "ids as keys": lambda: id(np.sum) in dict.fromkeys(map(id, TABLE.values())),
+    "spread": lambda: id(*(np.tanh,)) == id(LAYER.act),
+    "operator": lambda: operator.is_(np.tanh, LAYER.act) and not operator.is_not(np.tanh, LAYER.act),
+    "another one": lambda: id(LAYER.act) == id(np.sin),
+    "kind": lambda: isinstance(np.tanh, np.ufunc) and type(np.tanh) is np.ufunc,
+    "function": lambda: isinstance(np.zeros_like, type(np.sum)),
+}
+
+
+@pytest.mark.parametrize("name", IDENTITIES_BY_CALL)
+def test_a_function_is_itself_where_a_function_asks(name: str) -> None:
+    asked = IDENTITIES_BY_CALL[name]
+    assert rg.grad(lambda x: (5.0 if asked() else 3.0) * x)(2.0) == (5.0 if asked() else 3.0)

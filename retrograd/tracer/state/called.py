@@ -45,6 +45,8 @@ UNREPEATABLE_NAMES = {
     "decimal": {"getcontext"},
     "_decimal": {"getcontext"},
 }
+# Callables of which a second call with numbers and traced values reads no more than the first.
+AT_ONCE = frozenset({FunctionType, MethodType, np.ufunc, StandIn, type})
 OF_CLASS = frozenset({isinstance, type})
 OF_VALUE = frozenset({int, float, complex, abs})
 WRITES = frozenset({"append", "appendleft", "add", "insert", "extend", "extendleft", "update", "sort", "reverse"})

@@ -72,7 +72,7 @@ class Shown(Protocol):
     stored_attribute: Any  # (value, object)
     stored_global: Any  # the value
     cell: Any  # (cell, value)
-    passed: Any  # (callable, *arguments)
+    passed: Any  # (callable, *arguments); it gives back what is called in its place
     item: Any  # (container, key, value)
     own_cell: Any  # a cell of this very frame
     stored_cell: Any  # (value, cell)
@@ -81,7 +81,7 @@ class Shown(Protocol):
     result: Any  # a value made by code that may not be observed
     parameter: Any  # the value of a parameter
     spread: Any  # the operands of ``f(*args, **kw)``, one after the other
-    called: Any  # (callable, arguments, keywords or None) of such a call
+    called: Any  # (callable, arguments, keywords or None) of such a call; it gives back what is called
     iterated: Any  # the operand of an iteration
     unpacked: Any  # the operand of ``a, b = c``
     pattern: Any  # the class of a pattern
@@ -259,29 +259,31 @@ class Rewriting:
         return [i]
 
     def _passed(self, tell: _Teller, count: int, names: tuple[str, ...]) -> list[Instr]:
-        """Show the callable and the arguments. One of the two places below the arguments may be empty: it is skipped.
+        """Show the callable and the arguments, and call what is given back.
 
-        In 3.11 and 3.12 these are [method or NULL, self or callable], later [callable, self or NULL]; with CALL_KW,
-        the names of keywords lie on top of the arguments.
+        One of the two places below the arguments is empty, and is skipped: no instruction here loads a method. In 3.11
+        and 3.12 these are [NULL, callable], later [callable, NULL]; with CALL_KW, the names of keywords lie on top of
+        the arguments.
         """
         extra = 1 if names else 0
         if VERSION < (3, 13):
-            copies = [tell.op("COPY", count + 1)] * (count + 1)
+            place, copies = count + 1, [tell.op("COPY", count + 1)] * (count + 1)
         else:
-            copies = [tell.op("COPY", count + 2 + extra), *[tell.op("COPY", count + 1 + extra)] * count]
+            place = count + 2 + extra
+            copies = [tell.op("COPY", place), *[tell.op("COPY", place - 1)] * count]
         shown = tell(self._observers.passed(names))
-        return [*copies, tell.op("BUILD_TUPLE", count + 1), *shown, tell.op("POP_TOP")]
+        return [*copies, tell.op("BUILD_TUPLE", count + 1), *shown, tell.op("SWAP", place + 1), tell.op("POP_TOP")]
 
     def _spread(self, tell: _Teller, keywords: bool, null: bool) -> list[Instr]:
-        """Show, and replace, the arguments and the keywords; then show the callable with them."""
+        """Show, and replace, the arguments and the keywords; then show the callable, which may be replaced."""
         op, count = tell.op, 2 if keywords else 1
         replaced = tell(self._observers.spread)
         if keywords or null:  # the arguments lie below
             replaced = [op("SWAP", 2), *replaced, op("SWAP", 2), *(replaced if keywords else [])]
         deep = count + 2 if VERSION >= (3, 13) else count + 1  # 3.13 has a place for self above the callable
         copies = [op("COPY", deep + null), *[op("COPY", count + 1 + null)] * count]
-        shown = tell(self._observers.called)
-        return [*replaced, *copies, op("BUILD_TUPLE", count + 1), *shown, op("POP_TOP")]
+        shown = [*tell(self._observers.called), op("SWAP", deep + null + 1), op("POP_TOP")]
+        return [*replaced, *copies, op("BUILD_TUPLE", count + 1), *shown]
 
 
 def _is_subscript(i: Instr) -> bool:

@@ -18,14 +18,13 @@ from types import (
 )
 from typing import Any
 
-import numpy as np
-
 from ..array import Tracer
 from ..interception import INTERCEPTION, StandIn
 from ..python_numbers import LOOK_ALIKES
 from ..trace import CURRENT, READER
-from .attributes import attribute, over, result
-from .called import call, which
+from .attribute_observers import attribute_called
+from .attributes import over, result
+from .called import AT_ONCE, call, which
 from .classes import BUFFERS, CONTAINERS, PLAIN, is_a
 from .code_rewriter import CodeRewriter
 from .iterated import Spread, iterated, unpacked, yielded
@@ -47,37 +46,12 @@ from .operated import (
 from .raised import Missed, module_by_name
 from .reader import StateReader
 from .reads import MISSING
-from .stand_ins import STAND_INS
+from .stand_ins import IN_CALLS, STAND_INS, in_call
 from .stores import StoredAttribute, StoredGlobal, contents, stored_cell, stored_item
 
-# Callables of which a second call with numbers and traced values reads no more than the first.
-AT_ONCE = frozenset({FunctionType, MethodType, np.ufunc, StandIn, type})
 FLAT = PLAIN | {Tracer}
 BUILT = frozenset({list, tuple})  # whose use runs no code of the user's
 MADE = BUILT | {Tracer}
-
-
-class Attribute(Observer):
-    """``x.name``."""
-
-    __slots__ = ()
-
-    def __getitem__(self, given: Any) -> Any:
-        obj, value = given
-        if type(obj) is Tracer or (reader := READER.get()) is None:
-            return value
-        key = (reader.number, id(type(obj)), id(obj), id(value))  # one that was made inside may have another's place
-        if key == self._last:
-            return value if type(value) in AT_ONCE else reader.seen(value)
-        if not reader.busy and CURRENT.get() is not None:
-            self._last = key
-        return Observer.__getitem__(self, given)
-
-    def passive(self, given: Any) -> Any:
-        return given[1]
-
-    def active(self, reader: StateReader, given: Any) -> Any:
-        return attribute(reader, given[0], self.name, given[1])
 
 
 class Item(Observer):
@@ -238,7 +212,10 @@ class Parameter(Result):
 
 
 class Passed(Observer):
-    """A callable and its arguments, of which the last have names: code that is not followed reads them whole."""
+    """A callable and its arguments, of which the last have names: code that is not followed reads them whole.
+
+    It gives back what is called.
+    """
 
     __slots__ = ("names",)
 
@@ -249,25 +226,30 @@ class Passed(Observer):
     def __getitem__(self, given: Any) -> Any:
         reader = READER.get()
         if reader is None:
-            return given
+            return given[0]
         f = given[0]
         if f is len:
             if not reader.sees(given[-1]):
-                return given
+                return f
             key = (reader.number, id(len), id(given[-1]))
             if key == self._last:
-                return given
+                return f
             if not reader.busy and CURRENT.get() is not None:
                 self._last = key
         elif type(f) in AT_ONCE and which(reader, f) in reader.called and _reads_no_more(f, given[1:]):
-            return given
+            return f
+        elif (instead := in_call(f, given[1:])) is not f:
+            return instead
         return Observer.__getitem__(self, given)
+
+    def passive(self, given: Any) -> Any:
+        return given[0]
 
     def active(self, reader: StateReader, given: Any) -> Any:
         f = given[0]
-        if call(reader, f, given[1:], self.names) and type(f) in AT_ONCE:
+        if call(reader, f, given[1:], self.names) and type(f) in AT_ONCE and f not in IN_CALLS:
             reader.called[which(reader, f)] = f.__func__ if type(f) is MethodType else f  # no traced object is kept
-        return given
+        return f
 
 
 def _reads_no_more(f: Any, args: Any) -> bool:
@@ -302,14 +284,23 @@ class Over(Observer):
         return given
 
 
-@observer
-def called(reader: StateReader, given: Any) -> Any:
-    """The callable, the arguments and the keywords of such a call."""
-    if type(given[1]) is not tuple:  # nothing that can be spread: the call raises Python's error
-        return given
-    keywords = given[2] if len(given) > 2 else {}
-    call(reader, given[0], (*given[1], *keywords.values()), tuple(keywords))
-    return given
+class CalledSpread(Observer):
+    """The callable, the arguments and the keywords of such a call; it gives back what is called."""
+
+    __slots__ = ()
+
+    def passive(self, given: Any) -> Any:
+        return given[0]
+
+    def active(self, reader: StateReader, given: Any) -> Any:
+        f, args, *rest = given
+        if type(args) is not tuple:  # nothing that can be spread: the call raises Python's error
+            return f
+        keywords = rest[0] if rest else {}
+        instead = in_call(f, given := (*args, *keywords.values()))
+        if instead is f:
+            call(reader, f, given, tuple(keywords))
+        return instead
 
 
 @observer
@@ -362,7 +353,7 @@ STAND_INS |= {eval: evaluated, exec: executed}
 class _AllObservers:
     """All observers, for rewritten code."""
 
-    attribute = Attribute
+    attribute = staticmethod(attribute_called)
     globe = Global
     name = Name
     over = Over
@@ -374,7 +365,8 @@ class _AllObservers:
     passed = Passed
     own_cell, stored_cell, stored_item = own_cell, stored_cell, stored_item
     spread, parameter = Spread(), Parameter()
-    called, iterated, unpacked, yielded, whole = called, iterated, unpacked, yielded, whole
+    called = CalledSpread()
+    iterated, unpacked, yielded, whole = iterated, unpacked, yielded, whole
     compared, equated, ordered, operated, augmented = compared, equated, ordered, operated, augmented
     sought, truth, formatted, signed, sliced = sought, truth, formatted, signed, sliced
     pattern, written, caught = pattern, written, Missed()

@@ -24,6 +24,8 @@ class StoredAttribute(Observer):
 
     def active(self, reader: StateReader, given: Any) -> Any:
         value, obj = given
+        if type(obj) is Tracer and not hasattr(obj.shadow, self.name):
+            setattr(obj.shadow, self.name, value)  # NumPy's error: a traced value has no attributes of its own
         own = attributes_of(obj)
         if reader.sees(obj):
             if not _fills(value):
