@@ -69,12 +69,12 @@ def masked(a: Any, where: Any, neutral: Any) -> Any:
 
 
 def begun(ufunc: Any, result: Any, initial: Any) -> Any:
-    """Combine the result with the initial value of the reduction."""
+    """Combine the initial value of the reduction with the result, in this order: it decides which zero is taken."""
     if not given(initial):
         return result
     dtype = shadow_dtype(result)
     ufunc.reduce(np.ones(1, dtype), initial=shadow_of(initial))  # NumPy's own error for a number of another kind
-    return ufunc(result, as_dtype(initial, dtype))
+    return ufunc(as_dtype(initial, dtype), result)
 
 
 @cache

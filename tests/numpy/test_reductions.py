@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import warnings
 from typing import Any
 
@@ -394,3 +396,13 @@ def test_statistics_read_like_written_by_hand() -> None:
     text = rg.grad(lambda x: np.sum(np.cumsum(x) ** 2)).source(np.ones(3))
     assert "np.add.accumulate" in text
     assert "for" not in text
+
+
+@pytest.mark.parametrize("name", ["max", "min", "maximum.reduce", "minimum.reduce"])
+@pytest.mark.parametrize("axis", [None, 0, 1, ()])
+def test_the_sign_of_a_zero_beside_an_initial_one_is_numpys(name: str, axis: Any) -> None:
+    f = functools.reduce(getattr, name.split("."), np)
+    for initial, a in itertools.product((0, -0.0), itertools.product((0.0, -0.0), repeat=3)):
+        x = np.array([a])
+        found, expected = (g(x, axis=axis, initial=initial) for g in (rg.jit(f), f))  # type: ignore[operator]
+        assert np.array_equal(np.signbit(found), np.signbit(expected))
