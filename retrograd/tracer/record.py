@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from .state.reads import Read
 
 Place = Callable[[Builder, Graph, Sequence[Symbol]], list[Symbol]]
+NO_NUMBERS = (np.flexible, np.datetime64, np.timedelta64, np.longdouble, np.clongdouble)  # scalars returned as they are
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +111,7 @@ def _recorded(
         statics: dict[int, Any] = {}
         for i, leaf in enumerate(leaves):
             huge = type(leaf) is int and not -(1 << 63) <= leaf < 1 << 63
-            if isinstance(leaf, (Tracer, np.ndarray, *NUMBERS)) and not isinstance(leaf, np.character) and not huge:
+            if isinstance(leaf, (Tracer, np.ndarray, *NUMBERS)) and not isinstance(leaf, NO_NUMBERS) and not huge:
                 outputs.append(_output(trace, leaf))
                 shadows.append(shadow_of(leaf))
             else:

@@ -369,6 +369,20 @@ def test_a_constant_or_an_object_from_outside_warns_of_nothing() -> None:
             f(1.0)
 
 
+SCALARS = [np.timedelta64(1, "s"), np.datetime64("2020"), np.longdouble(2), np.clongdouble(2j), np.str_("a")]
+
+
+@pytest.mark.parametrize("scalar", SCALARS, ids=lambda x: type(x).__name__)
+def test_a_scalar_that_is_not_computed_with_is_returned_as_it_is(scalar: Any) -> None:
+    held = [scalar]
+    f = rg.jit(lambda x: (x + x, held[0]))
+    assert f(1.0)[1] is scalar
+    assert f(2.0)[1] is scalar
+    held[0] = type(scalar)(scalar)
+    assert f(2.0) == (4.0, scalar)
+    assert rg.grad(lambda x: (x * x, held[0]), has_aux=True)(3.0) == (6.0, scalar)
+
+
 def test_such_a_function_is_not_saved(tmp_path: Any) -> None:
     with pytest.raises(rg.errors.UnsupportedError, match="makes and returns"):
         rg.jit(beside(set)).save(tmp_path / "f.rg", np.ones(2))
