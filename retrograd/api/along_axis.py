@@ -10,12 +10,13 @@ import numpy as np
 from ..compiler.compiled import Compiled
 from ..compiler.record_body import as_arrays, check_functions
 from ..compiler.transform import Transform
-from ..errors import CarryError
+from ..errors import CarryError, OptionError
 from ..ir.types import aval_of
 from ..tracer.array import shadow_of
 from ..tracer.interception import INTERCEPTION
 from ..tracer.record import enclosing
 from ..tracer.tree import flatten, unflatten, written
+from .batching import is_axis
 from .control import length_of, scan
 
 
@@ -77,6 +78,8 @@ def associative_scan(f: Callable[[Any, Any], Any], xs: Any, reverse: bool = Fals
     ------
     CarryError
         If ``f`` changes the structure, shapes or dtypes.
+    OptionError
+        If ``axis`` is no axis of an array.
 
     Examples
     --------
@@ -88,6 +91,8 @@ def associative_scan(f: Callable[[Any, Any], Any], xs: Any, reverse: bool = Fals
     if enclosing() is None:
         return Compiled(lambda xs: associative_scan(f, xs, reverse, axis), Transform("associative_scan"))(as_arrays(xs))
     given, spec = flatten(xs)
+    for x in given:
+        _check_axis(axis, max(np.ndim(x), 1))  # a number has no steps, which `length_of` says
     items = [_first(x, axis) for x in given]
     n = length_of(items, None)
 
@@ -115,6 +120,13 @@ def associative_scan(f: Callable[[Any, Any], Any], xs: Any, reverse: bool = Fals
 
     order = slice(None, None, -1 if reverse else None)
     return unflatten(spec, [_back(x[order], axis) for x in sums([x[order] for x in items], n)])
+
+
+def _check_axis(axis: Any, ndim: int) -> None:
+    if not is_axis(axis) or not -ndim <= axis < ndim:
+        raise OptionError(
+            f"axis={axis!r} is no axis of an array with {ndim} axes", remedy=f"give an int from {-ndim} to {ndim - 1}"
+        )
 
 
 def _first(x: Any, axis: int) -> Any:

@@ -43,7 +43,7 @@ class Batched(Transform):
 
     def accept(self, function: Any) -> None:
         super().accept(function)
-        if self.axis_size is not None and not (_is_axis(self.axis_size) and self.axis_size >= 0):
+        if self.axis_size is not None and not (is_axis(self.axis_size) and self.axis_size >= 0):
             raise OptionError(
                 f"axis_size={self.axis_size!r} is not a number of batch elements",
                 remedy="give an int from 0 on, or leave it out",
@@ -63,7 +63,7 @@ class Batched(Transform):
         found: list[int | None] = []
         for i, x in zip(call.traced, call.values(), strict=True):
             axis, ndim = spread[i], np.ndim(shadow_of(x))
-            if axis is not None and not (_is_axis(axis) and -ndim <= axis < ndim):
+            if axis is not None and not (is_axis(axis) and -ndim <= axis < ndim):
                 raise ShapeError(
                     f"in_axes gives axis {axis!r} for an argument with {ndim} axes",
                     remedy="in_axes=None shares an argument among the batch elements",
@@ -125,7 +125,7 @@ class Batched(Transform):
                     remedy="give the batch axis of this output",
                 )
             ndim = out.ndim + (not flag)
-            if axis is not None and not (_is_axis(axis) and -ndim <= axis < ndim):
+            if axis is not None and not (is_axis(axis) and -ndim <= axis < ndim):
                 raise ShapeError(
                     f"out_axes gives axis {axis!r} for an output with {ndim} axes",
                     remedy=f"give an axis from {-ndim} to {ndim - 1}",
@@ -147,7 +147,8 @@ def over_basis(function: Callable[..., Any]) -> Callable[..., Any]:
     return Compiled(function, Batched("vmap", shares_draws=True))
 
 
-def _is_axis(axis: Any) -> bool:
+def is_axis(axis: Any) -> bool:
+    """Whether an option is an int, as axes are."""
     return isinstance(axis, (int, np.integer)) and not isinstance(axis, bool)
 
 

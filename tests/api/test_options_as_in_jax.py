@@ -129,3 +129,11 @@ def test_axes_of_one_argument_are_a_tuple() -> None:
     with pytest.raises(rg.errors.TreeError, match=r"in_axes=\(\{'a': 0, 'b': None\},\)"):
         rg.vmap(lambda p: p["a"] * p["b"], in_axes=axes)({"a": X, "b": 2.0})
     np.testing.assert_array_equal(rg.vmap(lambda p: p["a"] * p["b"], in_axes=(axes,))({"a": X, "b": 2.0}), 2.0 * X)
+
+
+@pytest.mark.parametrize("axis", [None, 1.5, True, "a", (0,), 2, -3])
+def test_no_axis_of_an_associative_scan(axis: Any) -> None:
+    with pytest.raises(rg.errors.OptionError, match="is no axis of an array with 2 axes"):
+        rg.associative_scan(np.add, np.ones((2, 3)), axis=axis)
+    with pytest.raises(rg.errors.OptionError, match="is no axis of an array with 2 axes"):
+        rg.grad(lambda x: np.sum(rg.associative_scan(np.add, x, axis=axis)))(np.ones((2, 3)))
