@@ -23,10 +23,9 @@ def _with_c(frozen: Frozen) -> Code:
     source, names = c_kernels(module)
     tool = compiler()
     if source and tool is not None:
-        flags = " ".join(flag for flag in tool.flags if flag != "-w")
         digest = f"retrograd {hashlib.sha256(source.encode()).hexdigest()}"
         text = f"{source}\n{kept_text('rg_digest', digest)}"
-        build = f"cc {flags} -o {{stem}}_c.so {{stem}}.c -lm"
+        build = f"cc {' '.join((*tool.flags, '-Wno-psabi'))} -o {{stem}}_c.so {{stem}}.c -lm"
         return replace(code, beside=text, built=tuple(names), build=build, digest=digest)
     return code
 

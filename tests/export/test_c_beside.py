@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.machinery
 import importlib.util
 import shlex
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -110,6 +111,32 @@ def test_what_c_leaves_to_numpy_and_numbers_of_every_type(tmp_path: Path) -> Non
         values.assert_close(list(found), list(read(*given)), 1e-6)
     with pytest.raises(IndexError, match="index 9 is out of bounds for axis 0 with size 9"):
         module.read(x, at + 1)
+
+
+def chosen(x: Any, y: Any) -> Any:
+    """Functions with decisions in their C."""
+    logs = np.log(x) + np.log2(x) + np.log10(x) + np.log1p(x) + np.logaddexp(x, y)
+    powers = np.power(x, y) + np.arctan2(x, y) + np.hypot(x, y) + np.cbrt(x) + np.arctanh(y / 2)
+    choices = np.maximum(x, y) + np.fmin(x, y) + np.where((x > 0.5) | (y < 0.2), x // y, x % y)
+    scipy = rg.scipy.special.xlogy(x, y) + rg.scipy.special.xlog1py(x, y)
+    return np.sum(logs + powers + choices + scipy) + np.max(x) + np.min(y)
+
+
+@needs_compiler
+@pytest.mark.parametrize("name", ["gcc", "clang"])
+@pytest.mark.parametrize("dtype", ["f8", "f4"])
+def test_the_command_in_the_c_prints_nothing(name: str, dtype: str, tmp_path: Path) -> None:
+    found = shutil.which(name)
+    if found is None:
+        pytest.skip(f"there is no {name}")
+    x = np.linspace(0.1, 0.9, 9, dtype=dtype)
+    rg.value_and_grad(chosen, backend="native").export(tmp_path / "chosen.py", x, x[::-1].copy())
+    text = (tmp_path / "chosen.c").read_text().partition("\n")[0]
+    _, *words = shlex.split(text[3:-3])
+    warned = [w for w in words if w != "-w"]
+    for command in (words, [*warned, "-Wno-pass-failed"]):  # clang tells which loops it leaves scalar
+        told = subprocess.run([found, *command], cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert told.stdout + told.stderr == ""
 
 
 @needs_compiler

@@ -88,6 +88,21 @@ def test_a_damaged_file_is_made_again(home: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @needs_compiler
+@pytest.mark.parametrize("suffix", [".so", ".o"])
+def test_a_folder_in_place_of_a_file_is_replaced(home: Path, monkeypatch: pytest.MonkeyPatch, suffix: str) -> None:
+    first = native_gradient()
+    for known in [*home.iterdir()]:
+        known.unlink()
+        if known.suffix == suffix:
+            known.mkdir()
+            (known / "inside").touch()
+    monkeypatch.setattr(shared_objects, "_loaded", {})
+    assert np.array_equal(native_gradient(), first)
+    assert not target.REFUSALS
+    assert all(path.is_file() for path in home.iterdir())
+
+
+@needs_compiler
 def test_what_modules_share_is_compiled_once(home: Path) -> None:
     """Sums, threads, and what serves whole calls; a damaged file is made again."""
     x = np.linspace(0.0, 1.0, 200_000)

@@ -212,8 +212,8 @@ REGISTRY.describe(
         "floor_divide": CText(c="rg_floor_divide{s}({0}, {1})", work=16, raises="{1} == 0"),
         "logaddexp": _function("rg_logaddexp", 64.0, operands=2),  # it may cancel, NumPy's as well
         "log_expit": _function("rg_log_expit"),
-        "xlogy": CText(c="({0} == 0) & ({1} == {1}) ? 0 : {0} * rg_log{s}({1})", work=12, ulp=4.0),
-        "xlog1py": CText(c="({0} == 0) & ({1} == {1}) ? 0 : {0} * rg_log1p{s}({1})", work=12, ulp=4.0),
+        "xlogy": CText(c="(({0} == 0) & ({1} == {1})) ? 0 : {0} * rg_log{s}({1})", work=12, ulp=4.0),
+        "xlog1py": CText(c="(({0} == 0) & ({1} == {1})) ? 0 : {0} * rg_log1p{s}({1})", work=12, ulp=4.0),
         "entr": CText(c="{0} > 0 ? -{0} * rg_log{s}({0}) : {0} == 0 ? 0 : {0} < 0 ? -INFINITY : {0}", work=12, ulp=4.0),
         "exp10": CText(c="rg_pow{s}(10, {0})", work=20, ulp=4.0),
         "special_cbrt": _function("rg_cbrt"),

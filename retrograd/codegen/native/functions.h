@@ -84,14 +84,14 @@ RG_INLINE double rg_log_with(double x, double c) {
   double v = rg_log_of(small ? x * 0x1p54 : x, small ? 54.0 : 0.0, c);
   v = x == INFINITY ? INFINITY : v;
   v = x == 0 ? -INFINITY : v;
-  return (x < 0) | (x != x) ? NAN : v;
+  return ((x < 0) | (x != x)) ? NAN : v;
 }
 
 RG_INLINE double rg_log(double x) { return rg_log_with(x, 0.0); }
 
 RG_INLINE double rg_log1p(double x) {
   const double u = 1.0 + x, away = x > 1.0 ? 1.0 - (u - x) : x - (u - 1.0);
-  const double c = (u == 0) | (u == INFINITY) ? 0.0 : away / u;
+  const double c = ((u == 0) | (u == INFINITY)) ? 0.0 : away / u;
   const double v = rg_log_with(u, c);
   return x == 0 ? x : v;
 }
@@ -243,20 +243,20 @@ RG_INLINE float rg_erff(float x) { return (float)rg_erf(x); }
 RG_INLINE float rg_expitf(float x) { return (float)rg_expit(x); }
 
 /* The larger and the smaller of two numbers; nan if one is nan. */
-RG_INLINE double rg_larger(double a, double b) { return (b > a) | (b != b) ? b : a; }
-RG_INLINE double rg_smaller(double a, double b) { return (b < a) | (b != b) ? b : a; }
-RG_INLINE float rg_largerf(float a, float b) { return (b > a) | (b != b) ? b : a; }
-RG_INLINE float rg_smallerf(float a, float b) { return (b < a) | (b != b) ? b : a; }
+RG_INLINE double rg_larger(double a, double b) { return ((b > a) | (b != b)) ? b : a; }
+RG_INLINE double rg_smaller(double a, double b) { return ((b < a) | (b != b)) ? b : a; }
+RG_INLINE float rg_largerf(float a, float b) { return ((b > a) | (b != b)) ? b : a; }
+RG_INLINE float rg_smallerf(float a, float b) { return ((b < a) | (b != b)) ? b : a; }
 #pragma omp declare reduction(rg_max : double : omp_out = rg_larger(omp_out, omp_in)) initializer(omp_priv = -INFINITY)
 #pragma omp declare reduction(rg_min : double : omp_out = rg_smaller(omp_out, omp_in)) initializer(omp_priv = INFINITY)
 #pragma omp declare reduction(rg_maxf : float : omp_out = rg_largerf(omp_out, omp_in)) initializer(omp_priv = -INFINITY)
 #pragma omp declare reduction(rg_minf : float : omp_out = rg_smallerf(omp_out, omp_in)) initializer(omp_priv = INFINITY)
 
 /* The larger and the smaller of two numbers; nan only if both are nan. */
-RG_INLINE double rg_larger_number(double a, double b) { return (b > a) | (a != a) ? b : a; }
-RG_INLINE double rg_smaller_number(double a, double b) { return (b < a) | (a != a) ? b : a; }
-RG_INLINE float rg_larger_numberf(float a, float b) { return (b > a) | (a != a) ? b : a; }
-RG_INLINE float rg_smaller_numberf(float a, float b) { return (b < a) | (a != a) ? b : a; }
+RG_INLINE double rg_larger_number(double a, double b) { return ((b > a) | (a != a)) ? b : a; }
+RG_INLINE double rg_smaller_number(double a, double b) { return ((b < a) | (a != a)) ? b : a; }
+RG_INLINE float rg_larger_numberf(float a, float b) { return ((b > a) | (a != a)) ? b : a; }
+RG_INLINE float rg_smaller_numberf(float a, float b) { return ((b < a) | (a != a)) ? b : a; }
 #pragma omp declare reduction(rg_nanmax : double : omp_out = rg_larger_number(omp_out, omp_in)) initializer(omp_priv = NAN)
 #pragma omp declare reduction(rg_nanmin : double : omp_out = rg_smaller_number(omp_out, omp_in)) initializer(omp_priv = NAN)
 #pragma omp declare reduction(rg_nanmaxf : float : omp_out = rg_larger_numberf(omp_out, omp_in)) initializer(omp_priv = NAN)

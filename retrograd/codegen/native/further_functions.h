@@ -48,9 +48,9 @@ RG_INLINE double rg_pow(double x, double y) {
   const double c = a == 1 ? 0.0 : RG_FMA(y, h, -p) + y * l;
   double v = rg_exp_with(p, c, 0);
   const double sign = __builtin_copysign(1.0, x), odd = __builtin_rint(0.5 * y) != 0.5 * y ? sign : 1.0;
-  v = __builtin_rint(y) == y ? v * odd : (x < 0) & (a != INFINITY) ? NAN : v;
-  v = (x != x) | (y != y) ? NAN : v;
-  return (y == 0) | (x == 1) ? 1.0 : v;
+  v = __builtin_rint(y) == y ? v * odd : ((x < 0) & (a != INFINITY)) ? NAN : v;
+  v = ((x != x) | (y != y)) ? NAN : v;
+  return ((y == 0) | (x == 1)) ? 1.0 : v;
 }
 
 RG_INLINE double rg_exp2(double x) {
@@ -67,7 +67,7 @@ RG_INLINE double rg_log_to(double x, double a, double al, double b, double bl) {
   const double p = h * b, pl = RG_FMA(h, b, -p) + (h * bl + l * b), whole = k * a, v = whole + p;
   const double w = v + (((whole - v) + p) + (pl + k * al));
   const double u = x == INFINITY ? INFINITY : x == 0 ? -INFINITY : w;
-  return (x < 0) | (x != x) ? NAN : u;
+  return ((x < 0) | (x != x)) ? NAN : u;
 }
 RG_INLINE double rg_log2(double x) { return rg_log_to(x, 1.0, 0.0, 0x1.71547652b82fep+0, 0x1.777d0ffda0d24p-56); }
 RG_INLINE double rg_log10(double x) {
@@ -101,7 +101,7 @@ RG_INLINE double rg_atan2(double y, double x) {
   const double base = m * 0x1.921fb54442d18p-1, bl = RG_FMA(m, 0x1.921fb54442d18p-1, -base) + m * 0x1.1a62633145c07p-55;
   const double turned = side * t, sum = base + turned, far = sum + (((base - sum) + turned) + (bl + side * (e + t * z * p)));
   const double w = m == 0 ? t + (e + t * z * p) : far;
-  return (x != x) | (y != y) ? NAN : rg_signed_as(w, y);
+  return ((x != x) | (y != y)) ? NAN : rg_signed_as(w, y);
 }
 RG_INLINE double rg_atan(double x) { return rg_atan2(x, 1.0); }
 RG_INLINE double rg_asin(double x) { return rg_atan2(x, __builtin_sqrt((1.0 - x) * (1.0 + x))); }
@@ -137,7 +137,7 @@ RG_INLINE double rg_cbrt(double x) {
   const double s = t * t, sl = RG_FMA(t, t, -s), left = RG_FMA(-s, t, m) - sl * t;
   t = t + left / (3.0 * s);
   const double v = t * rg_two_to(k - (a < 0x1p-1022 ? 18 : 0));
-  return (x == 0) | !(a < INFINITY) ? x : rg_signed_as(v, x);
+  return ((x == 0) | !(a < INFINITY)) ? x : rg_signed_as(v, x);
 }
 
 RG_INLINE double rg_hypot(double x, double y) {
@@ -147,7 +147,7 @@ RG_INLINE double rg_hypot(double x, double y) {
   const double p = a * a, q = b * b, s = p + q, h = __builtin_sqrt(s);
   const double lost = (p - s) + q + (RG_FMA(a, a, -p) + RG_FMA(b, b, -q)), e = RG_FMA(-h, h, s) + lost;
   const double w = h == 0 ? 0.0 : (h + e / (2.0 * h)) * back;
-  return (u == INFINITY) | (v == INFINITY) ? INFINITY : (x != x) | (y != y) ? NAN : w;
+  return ((u == INFINITY) | (v == INFINITY)) ? INFINITY : ((x != x) | (y != y)) ? NAN : w;
 }
 
 #else
@@ -197,7 +197,7 @@ RG_INLINE float rg_softplusf(float x) { return (float)rg_softplus(x); }
     return y == 0 ? NAN : r == 0 ? copysign##s(0, y) : (y < 0) != (r < 0) ? r + y : r; \
   } \
   RG_INLINE T rg_floor_divide##s(T x, T y) { \
-    const T r = fmod##s(x, y), q = (x - r) / y, d = (r != 0) & ((y < 0) != (r < 0)) ? q - 1 : q, n = floor##s(d); \
+    const T r = fmod##s(x, y), q = (x - r) / y, d = ((r != 0) & ((y < 0) != (r < 0))) ? q - 1 : q, n = floor##s(d); \
     return y == 0 ? x / y : d == 0 ? copysign##s(0, x / y) : d - n > (T)0.5 ? n + 1 : n; \
   }
 RG_MORE(double, )

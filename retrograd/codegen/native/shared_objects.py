@@ -226,11 +226,11 @@ def _made(source: str, tool: Compiler, home: Path, suffix: str) -> Path:
     key = _key(source, tool)
     for known in sorted(home.glob(f"{key}-*{suffix}")):
         with contextlib.suppress(OSError):
-            contents = known.read_bytes()
+            contents = b"" if known.is_dir() else known.read_bytes()
             if key.encode() in contents and known.stem.partition("-")[2] == hashlib.sha256(contents).hexdigest():
                 os.utime(known)
                 return known
-            known.unlink()
+            _discard(known)
     if tool in _hangs:
         raise NoC("the compiler failed: it did not end before, and is not asked again")
     command = [*tool.command, HIDDEN, "-x", "c", "-"]
@@ -264,6 +264,14 @@ def _made(source: str, tool: Compiler, home: Path, suffix: str) -> Path:
     return known
 
 
+def _discard(path: Path) -> None:
+    """Remove a file, or a folder that has the name of one."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
 def files_in(home: Path) -> list[Path]:
     """The compiled files of a folder."""
     return [path for suffix in (MODULE, OBJECT) for path in home.glob(f"*{suffix}")]
@@ -280,7 +288,7 @@ def _prune(home: Path, last: Path) -> None:
         for _, size, path in found:
             if total <= LARGEST:
                 break
-            path.unlink(missing_ok=True)
+            _discard(path)
             total -= size
 
 
