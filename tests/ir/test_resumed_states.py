@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -134,6 +135,45 @@ def test_a_program_takes_up_its_own_states_and_gives_the_same_bits(
         assert fetched
 
 
+def counted(directory: Path) -> Gradient:
+    """The gradient of a loop whose steps read their number."""
+    memory = rg.Tiered(1, 4, directory, resume=True)
+    return rg.grad(lambda a: np.sum(rg.fori_loop(20, lambda i, c: np.sin(c) * 1.05 + 0.01 * i, a, memory=memory)))
+
+
+def test_a_loop_that_reads_the_number_of_its_step_is_taken_up(tmp_path: Path, fetched: list[int]) -> None:
+    f = counted(tmp_path)
+    expected = bits(f(A))
+    killed(lambda: f(A), 4)
+    assert bits(f(A)) == expected
+    assert fetched
+
+
+def test_a_loop_that_reads_the_number_of_its_step_is_refused_while_it_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    f, write, faults = counted(tmp_path), Disk.write, []
+    expected = bits(f(A))
+
+    def writing(self: Disk, *args: Any) -> None:
+        monkeypatch.setattr(Disk, "write", write)
+        with ThreadPoolExecutor(1) as pool:
+            faults.append(pool.submit(f, A).exception())
+        write(self, *args)
+
+    monkeypatch.setattr(Disk, "write", writing)
+    assert bits(f(A)) == expected
+    assert "is running" in str(faults[0])
+
+
+def test_the_memory_of_a_loop_that_can_be_taken_up_is_predicted(tmp_path: Path) -> None:
+    def peak(resume: bool) -> int:
+        memory = rg.Tiered(1, 4, tmp_path, resume=resume)
+        return rg.grad(lambda a: np.sum(rg.fori_loop(20, lambda i, c: np.sin(c), a, memory=memory))).plan(A).peak_bytes
+
+    assert peak(resume=True) == peak(resume=False) > 0
+
+
 def test_a_state_of_the_way_back_is_no_state_of_a_first_sweep(tmp_path: Path) -> None:
     disk = Disk(tmp_path / "here")
     disk.folder.mkdir()
@@ -180,6 +220,9 @@ OPERANDS = [
     np.ones((2, 2, 2)).T,
     [1.0],
     [1.0, 1.0],
+    range(1),
+    range(2),
+    range(0, 4, 2),
     [np.arange(2000.0)],
     [np.where(np.arange(2000) == 1000, 0.0, np.arange(2000.0))],
     (np.ones(2), [np.ones(2)]),
@@ -195,7 +238,8 @@ def test_operands_that_differ_in_anything_have_folders_of_their_own(tmp_path: Pa
 
 
 def test_an_operand_that_cannot_be_told_from_others_is_never_resumed(tmp_path: Path) -> None:
-    disks = [open_disk(str(tmp_path), "key", [np.random.default_rng(0)]) for _ in range(2)]
+    with pytest.warns(rg.errors.UnusedPlanWarning, match="takes a Generator, which cannot be told from others"):
+        disks = [open_disk(str(tmp_path), "key", [np.random.default_rng(0)]) for _ in range(2)]
     assert disks[0].folder != disks[1].folder
     for disk in disks:
         disk.close()

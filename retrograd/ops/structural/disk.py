@@ -22,9 +22,10 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ...errors import SnapshotError
+from ...errors import SnapshotError, UnusedPlanWarning
 from ...ir.processor import processor
 from ...ir.target import VERSION
+from ...where import warn
 from .file_locks import AVAILABLE, locked, unlocked
 
 KINDS = ("array", "scalar", "python")
@@ -192,9 +193,16 @@ def open_disk(directory: str, key: str = "", operands: Sequence[Any] = ()) -> Di
 
 
 def _name(key: str, operands: Sequence[Any]) -> str:
-    """The name of the folder for a key and operands; empty if these cannot be told from others."""
+    """The name of the folder for a key and operands; empty, with a warning, if these cannot be told from others."""
     digest = hashlib.blake2b(f"{key}\n{_here()}".encode(), digest_size=12)
-    return f"retrograd-{digest.hexdigest()}" if all(_told(x, digest.update) for x in operands) else ""
+    unknown = [type(x).__name__ for x in operands if not _told(x, digest.update)]
+    if unknown:
+        warn(
+            f"a loop with rg.Tiered(resume=True) takes a {unknown[0]}, which cannot be told from others: if it is "
+            "killed, it starts with the first step. Give the loop arrays and numbers only",
+            UnusedPlanWarning,
+        )
+    return "" if unknown else f"retrograd-{digest.hexdigest()}"
 
 
 def _told(x: Any, tell: Callable[[Any], None]) -> bool:
@@ -208,7 +216,7 @@ def _told(x: Any, tell: Callable[[Any], None]) -> bool:
         tell(np.ascontiguousarray(x).reshape(-1).view(np.uint8).data)
         return True
     tell(f"{kind.__name__} {x!r} ".encode())
-    return kind in (bool, int, float, complex)
+    return kind in (bool, int, float, complex, range)
 
 
 @functools.cache

@@ -199,7 +199,7 @@ class States:
         """The same states."""
         return States(self.meter, self.sizes, self.kept)
 
-    def resumed(self, steps: Any) -> Any:
+    def resumed(self, steps: Any, _: int) -> Any:
         """All steps: the disk holds no state yet."""
         return steps
 
