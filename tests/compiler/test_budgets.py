@@ -171,3 +171,44 @@ def test_what_called_functions_compute_may_be_computed_again(wrap: Any) -> None:
             np.testing.assert_array_equal(x, y)
         assert thrifty.plan(*args).peak_bytes <= point.peak_bytes
         assert measured(thrifty, *args) <= point.peak_bytes * 1.01 + 200_000
+
+
+def summed(x: Any) -> Any:
+    for _ in range(5):
+        x = np.sin(x) * np.cumsum(x)
+    return np.sum(x)
+
+
+def joined(x: Any) -> Any:
+    n = len(x) // 2
+    for _ in range(8):
+        x = np.concatenate([np.sin(x[n:]), x[:n] * x[n:]])
+        x = np.maximum(np.where(x > 0.3, x, x * x), 0.5 * x)
+    return np.sum(x)
+
+
+def sorted_too(x: Any) -> Any:
+    for _ in range(6):
+        x = np.sin(x) * np.cumsum(x) * 1e-3 + np.sort(x)
+    return np.sum(x)
+
+
+def in_blocks(x: Any) -> Any:
+    """A loop that runs on blocks of its arrays as long as it has no plan."""
+    for _ in range(4):
+        x = np.tanh(x * np.cos(x))
+    return np.sum(rg.scan(lambda c, _: (np.sin(c) * 1.1, None), x, None, 30)[0])
+
+
+@pytest.mark.parametrize("loss", [summed, joined, sorted_too, in_blocks], ids=lambda f: f.__name__)
+def test_the_budget_that_an_error_names_is_the_smallest_that_works(loss: Callable[..., Any]) -> None:
+    x = np.linspace(0.1, 1.0, 40_000)
+    with pytest.raises(rg.errors.MemoryBudgetError, match="allow at least") as caught:
+        rg.grad(loss, memory=1)(x)
+    minimum = caught.value.minimum
+    thrifty = rg.grad(loss, memory=minimum)
+    np.testing.assert_array_equal(thrifty(x), rg.grad(loss)(x))
+    assert thrifty.plan(x).peak_bytes <= minimum <= rg.grad(loss).tradeoff(x).points[-1].peak_bytes
+    with pytest.raises(rg.errors.MemoryBudgetError) as caught:
+        rg.grad(loss, memory=minimum - 1)(x)
+    assert caught.value.minimum == minimum

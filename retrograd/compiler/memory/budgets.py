@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
-from math import inf
+from math import ceil, inf
+from operator import itemgetter
 
 from ...errors import MemoryBudgetError, OptionError
 from ...ir.footprint import Undecided
@@ -139,8 +140,14 @@ class Choosing:
 
     @cached_property
     def least(self) -> int:
-        """The smallest peak among the choices."""
-        return min(map(self.peak, self.thriftiest))
+        """The smallest budget for which ``best`` finds a choice: with one byte less, it finds none."""
+        found = min(map(self.peak, self.thriftiest))
+        tried = [(_tried(c, NEAR), c) for c in self.landmarks if self._is_less(c)]
+        for budget, choice in sorted([*tried, (_tried(self.everything, FAR), self.everything)], key=itemgetter(0)):
+            if budget >= found:
+                break
+            found = min(found, max(budget, self.peak(choice)))
+        return found
 
     @cached_property
     def most(self) -> int:
@@ -159,7 +166,7 @@ class Choosing:
 
     def best(self, budget: int) -> Choice | None:
         """The choice within a budget: everything, if it fits."""
-        likely = self.everything.score.peak <= FAR * budget
+        likely = _tried(self.everything, FAR) <= budget
         return self.everything if likely and self.fits(budget) else self.within(budget)
 
     def within(self, budget: int) -> Choice | None:
@@ -172,7 +179,7 @@ class Choosing:
         """
         before: Choice | None = None
         for choice in self.landmarks:
-            likely = self._is_less(choice) and (choice.score.peak <= NEAR * budget or choice in self._last)
+            likely = self._is_less(choice) and (_tried(choice, NEAR) <= budget or choice in self._last)
             if likely and self.peak(choice) <= budget:
                 return choice if before is None else self._nearer(before, choice, budget)
             before = choice
@@ -207,6 +214,11 @@ class Choosing:
             if choice is self.within(budget):
                 yield choice
                 budget -= 1
+
+
+def _tried(choice: Choice, ratio: float) -> int:
+    """The smallest budget for which a choice is tried, if its estimate may be that many times the budget."""
+    return ceil(choice.score.peak / ratio)
 
 
 def _as_without_budget(graph: Graph) -> Graph:

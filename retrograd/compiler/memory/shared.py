@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from ...errors import MemoryBudgetError
@@ -46,19 +47,20 @@ def share_budget(graph: Graph, rest: Rest) -> Graph:
     plans = [("snapshots", slots) if slots else EVERYTHING for slots in reversed(grid(max(lengths), COARSE))]
     graphs = [_planned(graph, plan) for plan in plans]
     try:
-        found = _alone(by_bytes, rest, offer)
+        found, needed = _alone(by_bytes, rest, offer)
         with suppress(Undecided):  # if the data decide how much work a plan is
             found = _least_work(graphs, offer, budget, found)
+            found = _least_work([graph], offer, budget, found)  # loops without plans may run in blocks
         if found is not None:
             return found[1]
-        thriftiest = min(graphs, key=lambda planned: offer(planned).least)
+        offers = ((offer(planned).least, planned) for planned in (graph, *graphs))
+        least, thriftiest = min(offers, key=itemgetter(0))
     except Undecided:
         return by_bytes  # the pass for loops then raises the error
-    least = offer(thriftiest).least
     if least > budget:
         raise MemoryBudgetError(
             f"no plan for this loop stays within {budget:,} bytes",
-            minimum=least,
+            minimum=min(least, needed),
             where=free[0].node.where,
         )
     return thriftiest  # for small states, a schedule may take more than all residuals
@@ -78,14 +80,14 @@ def grid(longest: int, ratio: float) -> list[int]:
     return found
 
 
-def _alone(graph: Graph, rest: Rest, offer: Offer) -> Found | None:
-    """The plan in which loops get all memory that the rest leaves, if that is enough for them."""
+def _alone(graph: Graph, rest: Rest, offer: Offer) -> tuple[Found | None, int]:
+    """The plan in which loops get all memory that the rest leaves, if that is enough; if not, what would be."""
     try:
         planned = rest(graph, until="checkpoint")
-    except MemoryBudgetError:
-        return None
+    except MemoryBudgetError as fault:
+        return None, fault.minimum
     offered = offer(planned)
-    return _work(offered) + offered.again, planned
+    return (_work(offered) + offered.again, planned), 0
 
 
 def _least_work(graphs: Sequence[Graph], offer: Offer, budget: int, best: Found | None) -> Found | None:
