@@ -19,6 +19,8 @@ from ..ir.primitive import REGISTRY, TRANSFORMS, JvpMode, Primitive, primitive
 from ..ir.structure import Body, Group, Runs, Structure
 from ..ir.types import Aval
 from .batching import lanes
+from .complex import conj, imag, real, real_dtype, set_imag
+from .elementwise import to_dtype
 from .index import getitem
 from .lane_loops import looped
 from .shape import broadcast_to, reshape_to
@@ -171,6 +173,29 @@ def _joined(*parts: Any) -> Any:
     return REGISTRY["concatenate"](*parts, axis=0)
 
 
+# The cotangents of parameters of any precision are parts of one vector of doubles, as the states are.
+
+
+def _room(aval: Aval) -> int:
+    """The number of doubles that hold a parameter; a complex number takes two."""
+    return aval.size * (2 if aval.dtype.kind == "c" else 1)
+
+
+def _doubles(x: Symbol) -> list[Symbol]:
+    """The parts of the vector: the numbers, or the real and then the imaginary parts."""
+    flat = reshape_to(x, (x.size,))
+    return [to_dtype(part, REAL) for part in ((real(flat), imag(flat)) if x.dtype.kind == "c" else (flat,))]
+
+
+def _of_doubles(flat: Symbol, aval: Aval) -> Symbol:
+    """A parameter of its part of the vector."""
+    n = aval.size
+    if aval.dtype.kind == "c":
+        whole = to_dtype(getitem(flat, index=(slice(0, n),)), aval.dtype)
+        flat = set_imag(whole, to_dtype(getitem(flat, index=(slice(n, 2 * n),)), real_dtype(aval.dtype)))
+    return flat.builder.coerce(reshape_to(to_dtype(flat, aval.dtype), aval.shape), aval)
+
+
 def _variational(body: Graph, active: Sequence[bool], nan_safe: bool) -> Graph:
     """(t, [y, ẏ], p..., ṗ...) → [y', ẏ']."""
     b = Builder()
@@ -200,11 +225,11 @@ def _expansion(node: Node) -> Graph:
 
 
 def _adjoint_equation(body: Graph, active: tuple[bool, ...], nan_safe: bool) -> Graph:
-    """(t, [y, ȳ, p̄], p...) → their slopes; p̄ are the cotangents of active parameters, flat."""
+    """(t, [y, ȳ, p̄], p...) → their slopes; p̄ are the cotangents of active parameters, as doubles."""
     b = Builder()
     t, y, *parameters = body.in_avals
     n = y.size
-    total = sum(a.size for a in picked(parameters, active))
+    total = sum(map(_room, picked(parameters, active)))
     time, whole = b.input(t, "t"), b.input(Aval((2 * n + total,), REAL), "y")
     given = [b.input(a) for a in parameters]
     state, ct = getitem(whole, index=(slice(0, n),)), getitem(whole, index=(slice(n, 2 * n),))
@@ -215,10 +240,9 @@ def _adjoint_equation(body: Graph, active: tuple[bool, ...], nan_safe: bool) -> 
     if lin.out_active[0]:
         found = TRANSFORMS.transpose(b, lin.linear, [*residuals, *[None] * len(targets)], [ct])
     back = [
-        b.zeros(Aval((a.size,), REAL)) if c is None else reshape_to(-c, (a.size,))
-        for c, a in zip(found, targets, strict=True)
+        [b.zeros(Aval((_room(a),), REAL))] if c is None else _doubles(-c) for c, a in zip(found, targets, strict=True)
     ]
-    return b.graph(f"{body.name}_adjoint", [_joined(slope, *back)])
+    return b.graph(f"{body.name}_adjoint", [_joined(slope, *(part for parts in back for part in parts))])
 
 
 def _interval(node: Node, parameters: Sequence[Symbol], n: int, total: int) -> Graph:
@@ -263,11 +287,12 @@ ode_tangent: Primitive = primitive(
 
 
 def _parts(flat: Symbol, known: Sequence[Symbol], active: Sequence[bool]) -> list[Symbol]:
-    """The parts of a vector that have the shapes of the start and of the active parameters."""
+    """The parts of a vector that stand for the start and for the active parameters."""
     found, at = [], 0
     for x in (known[0], *picked(known[3:], active)):
-        found.append(reshape_to(getitem(flat, index=(slice(at, at + x.size),)), x.shape))
-        at += x.size
+        size = _room(x.aval)
+        found.append(_of_doubles(getitem(flat, index=(slice(at, at + size),)), x.aval))
+        at += size
     return found
 
 
@@ -277,7 +302,7 @@ def _cotangent_shape(
     *parameters, ct = rest
     if ct != states or ct != _shape(start, times, *parameters, **attrs):
         raise ValueError(f"{ct} is not a cotangent of {states}")
-    return Aval((start.size + sum(a.size for a in picked(parameters, active)),), REAL)
+    return Aval((start.size + sum(map(_room, picked(parameters, active))),), REAL)
 
 
 def _backwards(node: Node) -> Graph:
@@ -303,15 +328,12 @@ def _backwards(node: Node) -> Graph:
 
 
 def _cotangent_transpose(b: Builder, node: Node, operands: list[Any], cts: list[Any]) -> list[Any]:
-    """The tangents again."""
+    """The tangents again, which for complex parameters are conjugate to cotangents."""
     *known, _ = operands
     if cts[0] is None:
         return [None] * len(operands)
-    dots = _parts(cts[0], known, node.attrs["active"])
-    given = [
-        b.coerce(d, x.aval) for d, x in zip(dots, [known[0], *picked(known[3:], node.attrs["active"])], strict=True)
-    ]
-    (moved,) = b.emit(ode_tangent, [x.value for x in (*known, *given)], node.attrs)
+    dots = [conj(d) if d.dtype.kind == "c" else d for d in _parts(cts[0], known, node.attrs["active"])]
+    (moved,) = b.emit(ode_tangent, [x.value for x in (*known, *dots)], node.attrs)
     return [*[None] * len(known), moved]
 
 

@@ -54,6 +54,28 @@ def test_a_known_solution_has_its_known_derivatives():
         np.testing.assert_allclose(slope(0.7), (-2.0) ** order * np.exp(-1.4), rtol=1e-8)
 
 
+def turning(rates):
+    """A state whose slope reads both parts of its rates."""
+    slope = lambda t, y: (np.imag(rates) - np.real(rates) * t) * y  # noqa: E731 - a formula
+    return scipy.integrate.solve_ivp(slope, (0.0, 1.0), START, t_eval=[0.5, 1.0], rtol=1e-9, atol=1e-11).y
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.complex64])
+def test_parameters_of_every_precision_have_derivatives(dtype):
+    slope = rg.grad(lambda rates: np.sum(turning(rates)))
+    second = rg.grad(lambda rates: np.real(np.sum(slope(rates) * 2.0)))
+    rates = np.array([0.5, 0.75] if dtype is not np.complex64 else [0.5, 0.75 + 0.25j], dtype)
+    for derivative in (slope, second):
+        found = derivative(rates)
+        assert found.dtype == dtype
+        wide = derivative(rates.astype(np.result_type(dtype, float)))
+        np.testing.assert_allclose(found, wide, rtol=1e-2 if dtype is np.float16 else 1e-5)
+
+
+def test_complex_parameters_have_derivatives_to_second_order():
+    rg.check_grads(turning, (np.array([0.5, 0.75 + 0.25j]),), order=2)
+
+
 def test_lanes_are_a_loop():
     slope = rg.grad(lambda start: np.sum(path(start, 1.1, 0.4) ** 2))
     lanes = np.stack([START, 2 * START])
