@@ -9,7 +9,9 @@ from __future__ import annotations
 from typing import Any
 
 from ..ir.builder import Symbol
+from ..ir.graph import Node
 from ..ir.primitive import Primitive, primitive, pull, push
+from ..ir.texts import literal
 from ..ir.types import Aval
 from .axes import swap
 from .equations import matrix, solve_sylvester
@@ -72,7 +74,7 @@ def _blocks(diagonal: Symbol, corner: Symbol | None) -> Any:
     return whole
 
 
-def _frechet(name: str, code: str, helper: str = "") -> Primitive:
+def _frechet(name: str, code: Any, **fields: Any) -> Primitive:
     """The derivative of a matrix function at ``a`` along ``e``."""
 
     def slope(t: Symbol, out: Symbol, a: Symbol, e: Symbol) -> Any:
@@ -81,13 +83,20 @@ def _frechet(name: str, code: str, helper: str = "") -> Primitive:
         return getitem(moved, index=(slice(0, n), slice(n, 2 * n)))
 
     prim: Primitive = primitive(
-        name, _along, code, helper=helper, batch=looped, diff=(push(slope), pull(lambda ct, a, e: prim(swap(a), ct)))
+        name, _along, code, **fields, batch=looped, diff=(push(slope), pull(lambda ct, a, e: prim(swap(a), ct)))
     )
     return prim
 
 
-expm_frechet = _frechet("expm_frechet", "scipy.linalg.expm_frechet({0}, {1}, compute_expm=False)")
-logm_frechet = _frechet("logm_frechet", "logm_frechet({0}, {1})", LOGM)
+def _expm_frechet_code(node: Node) -> str:
+    """SciPy computes in double precision."""
+    found = "scipy.linalg.expm_frechet({0}, {1}, compute_expm=False)"
+    dtype = node.out.aval.dtype
+    return found if dtype.name in ("float64", "complex128") else f"{found}.astype({literal(dtype)})"
+
+
+expm_frechet = _frechet("expm_frechet", _expm_frechet_code, names="linalg expm_frechet")
+logm_frechet = _frechet("logm_frechet", "logm_frechet({0}, {1})", helper=LOGM)
 
 expm = primitive(
     "expm", matrix, "scipy.linalg.expm({0})", batch=looped, diff=(push(lambda t, out, a: expm_frechet(a, t)),)

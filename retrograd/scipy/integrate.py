@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from ..numpy.reductions import as_dtype
 from ..tracer.array import shadow_of
 from ..tracer.operands import shadow_dtype
 from ..tracer.ufuncs import as_operand
@@ -58,10 +59,12 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
     Cartwright, Simpson's rule cumulative integration with MS Excel and irregularly-spaced data (2017).
     """
     n = np.shape(shadow_of(y))[axis]
-    if n <= 2:
+    if n < 2:
         return trapezoid(y, x, dx, axis)
     y = np.moveaxis(inexact(y), axis, -1)
     h = _steps(y, x, dx, axis)
+    if n == 2:
+        return 0.5 * (h if x is None else h[..., 0]) * (y[..., 1] + y[..., 0])
     h = h if x is None else double(h)
     even = n if n % 2 else n - 1
     h0, h1 = (h, h) if x is None else (h[..., 0 : even - 1 : 2], h[..., 1 : even - 1 : 2])
@@ -70,6 +73,7 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
     total = np.sum(both / 6.0 * (y0 * (2.0 - h1 / h0) + y1 * (both * both / (h0 * h1)) + y2 * (2.0 - h0 / h1)), axis=-1)
     if n % 2:
         return total
-    a, b = (h, h) if x is None else (h[..., -2], h[..., -1])
+    a, b = (double(h),) * 2 if x is None else (h[..., -2], h[..., -1])
     last = (2 * b * b + 3 * a * b) / (6 * (a + b)) * y[..., -1] + (b * b + 3 * a * b) / (6 * a) * y[..., -2]
-    return total + last - b * b * b / (6 * a * (a + b)) * y[..., -3]
+    last = last - b * b * b / (6 * a * (a + b)) * y[..., -3]
+    return total + (as_dtype(last, total.dtype) if total.ndim else last)  # SciPy adds it in place

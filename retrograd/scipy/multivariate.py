@@ -19,9 +19,15 @@ from .linalg import solve_triangular
 SPECIAL = Lazy("scipy.special")
 
 
+def _real_array(x: Any) -> Any:
+    """An operand as an array of real numbers, of its own precision."""
+    x = array(x)
+    return double(x) if x.dtype.kind == "c" else x
+
+
 def _dirichlet_logpdf(self: Any, x: Any, alpha: Any) -> Any:
     """``x`` has a row for each component, or for all but the last."""
-    x, alpha = array(double(x)), array(double(alpha))
+    x, alpha = _real_array(x), _real_array(alpha)
     if alpha.ndim != 1 or x.shape[0] not in (alpha.size, alpha.size - 1):
         raise ValueError(f"alpha of shape {alpha.shape} and x of shape {x.shape} do not fit")
     if x.shape[0] == alpha.size - 1:

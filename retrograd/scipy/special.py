@@ -21,7 +21,7 @@ from ..tracer.array import apply, shadow_of, tracers_in
 from ..tracer.operands import astype, axes_of, lifted, record
 from ..tracer.trace import owner, unsupported
 from ..tracer.ufuncs import as_operand
-from .dispatch import Lazy, double, guarded, inexact, known, rest_of, stands_for, stopped, where
+from .dispatch import Lazy, array, double, guarded, inexact, known, rest_of, stands_for, stopped, where
 
 __getattr__ = rest_of("scipy.special")
 
@@ -141,9 +141,9 @@ def comb(N: Any, k: Any, *, exact: bool = False, repetition: bool = False) -> An
     """Binomial coefficients of any numbers; 0 if there is nothing to choose."""
     if exact:
         raise unsupported("scipy.special.comb with exact=True", "leave exact= out")
+    N, k = array(N), array(k)  # so that the dtypes of plain numbers count
     if repetition:
-        return comb(N + k - 1, k)
-    N, k = inexact(N), inexact(k)
+        N = N + k - 1
     return guarded((k <= N) & (N >= 0) & (k >= 0), SPECIAL.binom(N, k), 0.0)
 
 

@@ -106,6 +106,7 @@ case("norm frozen", lambda x, m: norm(m, 2.0).logpdf(x), V, 0.1)
 case("gamma frozen", lambda x, a: scipy.stats.gamma(a, scale=2.0).pdf(x), V, 2.1)
 case("dirichlet.logpdf", lambda a: scipy.stats.dirichlet.logpdf([0.2, 0.3, 0.5], a), V)
 case("dirichlet.pdf of many", lambda a: scipy.stats.dirichlet.pdf(np.array([[0.2, 0.5], [0.3, 0.1], [0.5, 0.4]]), a), V)
+case("dirichlet.pdf of both", scipy.stats.dirichlet.pdf, np.array([0.25, 0.25, 0.5]), V)
 case("dirichlet.logpdf of all but one", lambda a: scipy.stats.dirichlet.logpdf(np.array([0.2, 0.3]), a), V)
 
 # -------------------------------------------------------------------------------------------------- integrate
@@ -116,6 +117,8 @@ for _n in (2, 3, 4, 5, 6):
     for _method in ("trapezoid", "simpson", "cumulative_trapezoid"):
         _call = lambda *a, m=_method, **o: getattr(scipy.integrate, m)(*a, **o)
         case(f"{_method} of {_n}", lambda y, c=_call: c(y), _y)
+        case(f"{_method} of {_n} in a row", lambda y, d, c=_call: c(y, dx=d), _y[0], 0.5)
+        case(f"{_method} of {_n} in a row at known points", lambda y, c=_call, n=_n: c(y, np.arange(n)), _y[0])
         case(f"{_method} of {_n} at points", lambda y, x, c=_call: c(y, x), _y, _x[0])
         case(f"{_method} of {_n} at points each", lambda y, x, c=_call: c(y.T, x=x.T, axis=0), _y, _x)
         case(f"{_method} of {_n} in steps", lambda y, c=_call: c(y.T, dx=0.3, axis=0), _y)
@@ -366,6 +369,7 @@ case("irfft of rfft", lambda x: scipy.fft.irfft(scipy.fft.rfft(x) ** 2, n=3, nor
 case("lambertw", lambda x: scipy.special.lambertw(x).real, V)
 case("another branch of lambertw", lambda x: abs(scipy.special.lambertw(x, -1)), V)
 case("comb", lambda n, k: scipy.special.comb(n + 2.0, k), V, UNIT)
+case("comb of a known number", lambda n: scipy.special.comb(n + 2.0, 2), V)
 case("comb with repetition", lambda n, k: scipy.special.comb(n + 2.0, k, repetition=True), V, UNIT)
 case("factorial", lambda x: scipy.special.factorial(x), V)
 case("lu_factor", lambda a: scipy.linalg.lu_factor(a)[0], SQUARE[::-1])

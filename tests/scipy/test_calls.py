@@ -49,6 +49,23 @@ def test_single_precision_is_treated_as_scipy_treats_it(case: Case):
         np.testing.assert_allclose(x, y, rtol=2e-4, atol=2e-5)
 
 
+@pytest.mark.filterwarnings("ignore:logm result")
+@each_call
+def test_derivatives_have_the_precision_of_values_and_arguments(case: Case):
+    """In single precision, as in double: tangents have the dtypes of values, gradients those of arguments."""
+    args, call = tuple(np.asarray(x, np.float32)[()] for x in case.args), rg.jit(case.call)
+
+    def total(*args):
+        found = call(*args)
+        return sum(np.sum(np.real(x)) for x in (found if isinstance(found, tuple) else (found,)))
+
+    slopes = rg.grad(total, tuple(range(len(args))))
+    for f in (call, slopes):
+        found, moved = (v if isinstance(v, tuple) else (v,) for v in rg.jvp(f, args, args))
+        assert [x.dtype for x in map(np.asarray, moved)] == [x.dtype for x in map(np.asarray, found)]
+    assert {np.asarray(x).dtype for x in found} == {np.dtype(np.float32)}
+
+
 @pytest.mark.costly
 @pytest.mark.sampled(4)
 @each_call
