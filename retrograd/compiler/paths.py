@@ -42,7 +42,7 @@ class Paths:
     executable: Executable | None = None
 
     def __post_init__(self) -> None:
-        self._in_order = all(in_order(x) for x in map(shadow_of, self.template.leaves) if isinstance(x, np.ndarray))
+        self._in_order = all(in_order(x) for x in map(shadow_of, self.template.leaves) if type(x) is np.ndarray)
         self.template = replace(self.template, leaves=[None] * len(self.template.leaves))  # arguments are not kept
         renewed(self)
         self.call: Callable[..., Any] = self.first

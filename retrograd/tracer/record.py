@@ -111,7 +111,7 @@ def _recorded(
         statics: dict[int, Any] = {}
         for i, leaf in enumerate(leaves):
             huge = type(leaf) is int and not -(1 << 63) <= leaf < 1 << 63
-            if isinstance(leaf, (Tracer, np.ndarray, *NUMBERS)) and not isinstance(leaf, NO_NUMBERS) and not huge:
+            if issubclass(type(leaf), (Tracer, np.ndarray, *NUMBERS)) and not (isinstance(leaf, NO_NUMBERS) or huge):
                 outputs.append(_output(trace, leaf))
                 shadows.append(shadow_of(leaf))
             else:

@@ -73,10 +73,9 @@ def key_orders(tree: Any) -> tuple[Any, ...]:
         if type(x) in (dict, OrderedDict, defaultdict):
             found.append(tuple(x))
             rest += reversed(x.values())
-        elif isinstance(x, (list, tuple)):
-            rest += reversed(x)
         elif not optree.tree_is_leaf(x, namespace=NAMESPACE):
-            parts, held, *_ = optree.tree_flatten_one_level(x, namespace=NAMESPACE)
+            row = issubclass(type(x), (list, tuple))
+            parts, held, *_ = (x, None) if row else optree.tree_flatten_one_level(x, namespace=NAMESPACE)
             found += [Besides([held])] if held is not None else []
             rest += reversed(parts)
     return tuple(found)

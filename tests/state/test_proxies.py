@@ -7,6 +7,7 @@ import functools
 import itertools
 import operator
 import types
+import unittest.mock
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -49,7 +50,7 @@ PROXIES: dict[str, Callable[[], Any]] = {
     "unbound": Unbound,
     **{
         f"as {cls.__name__}": functools.partial(pretending, cls)
-        for cls in (dict, float, str, tuple, type, np.ndarray, types.FunctionType)
+        for cls in (dict, float, np.float64, str, list, tuple, type, np.ndarray, types.FunctionType)
     },
 }
 
@@ -123,3 +124,21 @@ def test_a_function_that_meets_a_proxy_is_traced(use: str, proxy: str) -> None:
     assert compiled(2.0) == expected
     assert compiled(2.0) == expected
     assert rg.grad(function)(2.0) == expected / 2.0
+
+
+@pytest.mark.parametrize("proxy", [name for name in PROXIES if name.startswith("as ")])
+def test_a_proxy_may_be_an_argument_and_a_result(proxy: str) -> None:
+    target = PROXIES[proxy]()
+    target.k = 3.0
+    takes, gives = rg.jit(lambda x, p: x * p.k), rg.jit(lambda x: (x, target))
+    for k in (3.0, 4.0):
+        target.k = k
+        assert takes(2.0, target) == 2.0 * k
+        assert gives(2.0)[1] is target
+
+
+@pytest.mark.parametrize("cls", [list, tuple, dict, np.ndarray, float])
+def test_a_mock_may_be_an_argument(cls: type) -> None:
+    pretends = unittest.mock.Mock(spec=cls)
+    pretends.k = 3.0
+    assert rg.jit(lambda x, p: x * p.k)(2.0, pretends) == 6.0
