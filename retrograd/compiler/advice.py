@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from ..errors import RetraceWarning, UnwatchedWarning
+from ..tracer.state.exact import Exact, exactly
 from ..tracer.tree import written
 from ..where import warn
 from .cache import SHARING, CacheInfo
@@ -114,12 +115,13 @@ def _differences(known: Any, key: Any, call: Call) -> Iterator[str]:
     for name, before, now in zip(Settings._fields, known[0], key[0], strict=True):
         if before != now:
             yield f"rg.config.{name} is {now!r}, but was {before!r}"
-    spec, orders, *leaves = known[1]
-    if spec != call.spec:
+    told, *leaves = known[1]
+    spec, orders = told[0].value
+    if exactly(spec) != exactly(call.spec):
         yield f"the structure of the arguments is {written(call.spec)}, but was {written(spec)}"
         return
-    if orders != key[1][1]:
-        yield f"the keys of dicts have the order {call.orders}, but had {orders[1]}"
+    if told != key[1][0]:
+        yield f"the keys of dicts have the order {call.orders}, but had {orders}"
     for name, before, now in zip(call.names, leaves, call.leaf_keys(), strict=True):
         if before != now:
             yield f"{name} is {_described(now)}, but was {_described(before)}"
@@ -131,6 +133,8 @@ def _described(key: Any) -> str:
         shape, dtype, *steps = key
         return f"an array of dtype {dtype} and shape {shape}{f' with the strides {steps[0]}' if steps else ''}"
     if isinstance(key, tuple) and key:
+        if type(key[-1]) is Exact:
+            return f"the static value {key[-1].value!r}"
         return f"the static value {key[1]!r}" if len(key) > 1 else f"of type {key[0].__name__}"
     return "not read"
 

@@ -41,10 +41,10 @@ class Call:
     def key(self) -> Hashable:
         """The key of a compiled function: structure, shapes, dtypes, static values."""
         try:
-            hash(self.spec)
+            structure = SURROUNDINGS[-1].told((self.spec, self.orders))
         except TypeError as fault:
             raise OptionError(f"a static argument cannot be hashed: {fault}") from None
-        return (self.spec, SURROUNDINGS[-1].told(self.orders), *self.leaf_keys())
+        return (structure, *self.leaf_keys())
 
     def leaf_keys(self) -> list[Hashable]:
         """What of each leaf is in the key."""

@@ -18,6 +18,7 @@ from weakref import WeakSet
 
 import numpy as np
 
+from ..tracer.state.exact import Exact
 from ..tracer.surroundings import SURROUNDINGS
 from ..tracer.trace import CURRENT
 from ..tracer.tree import children, flatten, is_known_dataclass
@@ -151,9 +152,9 @@ class _UnpackerWriter:
         elif traced or kind in VALUES:
             yield from () if traced else (name,)
         elif (key := self._told(x)) != (kind,):
-            if key[1] is x:
-                raise _NoExactType
-            yield f"told({name})"  # a value that code in C reads unseen
+            told = f"told({name})"  # a value that code in C reads unseen, or that nothing else tells
+            fixed = type(key[0]) is Exact and key[0].fixed
+            yield f"{self._held(key)} if {name} is {self._held(x)} else {told}" if fixed else told
 
     def _part(self, x: Any, spec: Any, name: str) -> None:
         """Test a container, and take it apart."""
@@ -164,8 +165,7 @@ class _UnpackerWriter:
             self._unless(f"{name} is not None")
         elif kind in (dict, OrderedDict):
             self._unless(f"type({name}) is not {self._held(kind)} or len({name}) != {len(x)}")
-            same = f"any(map(is_not, {name}, {{keys}})) and " if all(map(_is_fixed, x)) else ""
-            self._entries(x, spec, name, same + self._others(x, name))
+            self._entries(x, spec, name, self._other_keys(x, name))
         elif kind in (list, tuple) or (isinstance(x, tuple) and hasattr(kind, "_fields")):
             self._positions(x, spec, name, f"type({name}) is not {self._held(kind)} or len({name}) != {{n}}")
         elif is_known_dataclass(kind):
@@ -195,12 +195,18 @@ class _UnpackerWriter:
         for key, sub in zip(spec.entries(), children(spec), strict=True):
             self._part(x[key], sub, names[key])
 
-    def _others(self, x: dict[Any, Any], name: str) -> str:
-        """The test whether keys that are not the same objects differ, also if they are equal."""
+    def _other_keys(self, x: dict[Any, Any], name: str) -> str:
+        """The test whether keys differ, also if they are equal: first whether they are the same objects, unchanged."""
         kinds = {*map(type, x)}
+        same = f"any(map(is_not, {name}, {{keys}}))"
         if kinds <= VALUES and len(kinds) < 2:
-            return f"((*{name},) != {{keys}} or set(map(type, {name})) != {self._held(kinds)})"
-        return f"told((*{name},)) != {self._held(self._told((*x,)))}"
+            return f"{same} and (set(map(type, {name})) != {self._held(kinds)} or (*{name},) != {{keys}})"
+        told = self._told((*x,))
+        key = self._held(told)
+        other = f"told((*{name},)) != {key}"
+        if not told[0].watched:
+            return other
+        return f"{same} and {other}" if told[0].fixed else f"({same} or {key}[0].changed()) and {other}"
 
     def _unless(self, test: str) -> None:
         self._lines += [f"if {test}:", "    return UNSERVED"]
@@ -213,12 +219,6 @@ class _UnpackerWriter:
         name = f"c{len(self._scope)}"
         self._scope[name] = x
         return name
-
-
-def _is_fixed(key: Any) -> bool:
-    """Whether a key has no attributes that may change."""
-    kind = type(key)
-    return kind in VALUES or kind in (float, complex) or (kind in (tuple, frozenset) and all(map(_is_fixed, key)))
 
 
 @functools.lru_cache(256)

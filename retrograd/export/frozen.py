@@ -100,7 +100,7 @@ def freeze_known(compiled: Compiled, what: str) -> Frozen | None:
         ways = [(key, paths, way) for key, paths in known for way in paths.known.values()]
         if not ways:
             return None
-        (_, leaf_keys), paths, way = ways[0]
+        (_, (_, *leaf_keys)), paths, way = ways[0]
         if len(ways) > 1 or len(way.call.traced) < len(way.call.leaves):
             several = "was called with several signatures, or has several paths"
             static = "has arguments that are neither arrays nor floats"
@@ -116,7 +116,7 @@ def freeze_known(compiled: Compiled, what: str) -> Frozen | None:
             )
         present = paths.present(captures)
         constants = tuple(present[id(c.payload)] for c in way.recorded.captures)
-        strides = [key[2] if len(key) == 3 else None for key in leaf_keys[2:]]  # of arrays that are not in C order
+        strides = [key[2] if len(key) == 3 else None for key in leaf_keys]  # of arrays that are not in C order
         return _frozen(compiled, way, constants, strides, what)
 
 

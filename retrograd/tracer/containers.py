@@ -91,8 +91,8 @@ def register_container(
     cls : type
         The class.
     flatten_func : callable
-        ``flatten_func(x)`` returns the children and hashable data. A third part may give the names of the children,
-        which then name arguments in generated code.
+        ``flatten_func(x)`` returns the children and data: hashable objects, or lists and dicts of these. A third part
+        may give the names of the children, which then name arguments in generated code.
     unflatten_func : callable
         ``unflatten_func(data, children)`` returns an instance.
 

@@ -44,11 +44,9 @@ def flatten(tree: Any) -> tuple[list[Any], Spec]:
         remedy = "pass fewer than 1000 levels: a flat list, or arrays stacked by np.stack"
         raise TreeError("containers are nested too deeply, or one contains itself", remedy=remedy) from None
     new = {type(x) for x in leaves if dataclasses.is_dataclass(x) and not isinstance(x, type)}
-    if not new:
-        return leaves, spec
     for cls in new:
         _register_dataclass(cls)
-    return flatten(tree)
+    return flatten(tree) if new else (leaves, spec)
 
 
 def unflatten(spec: Spec, leaves: Iterable[Any]) -> Any:
@@ -88,7 +86,13 @@ def children(spec: Spec) -> list[Spec]:
 
 def leaf_paths(spec: Spec) -> list[str]:
     """A name for each leaf: keys, attributes and positions on its way, joined by underscores."""
-    return ["_".join(str(p) for p in path) for path in spec.paths()]
+    return ["_".join(map(_named, path)) for path in spec.paths()]
+
+
+def _named(key: Any) -> str:
+    with suppress(Exception):  # which a key of the user's may raise
+        return str(key)
+    return type(key).__name__
 
 
 def written(spec: Spec, levels: int = 12) -> str:

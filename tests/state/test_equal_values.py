@@ -8,14 +8,15 @@ import ctypes
 import functools
 import io
 import struct
+import uuid
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
-from enum import IntEnum
+from enum import IntEnum, StrEnum
 from fractions import Fraction
-from pathlib import PurePosixPath
+from pathlib import PurePosixPath, PureWindowsPath
 from types import SimpleNamespace
 from typing import Any
 
@@ -54,6 +55,9 @@ Liar = subclass(
 Unhashable = subclass(str, __hash__=None)
 Space = subclass(SimpleNamespace)
 Color = IntEnum("Color", ["RED", "BLUE"])
+Name = StrEnum("Name", ["A"])
+Real = subclass(float)
+UTC_A, UTC_B = (timezone(timedelta(0), name) for name in ("A", "BBB"))
 
 
 class Point(ctypes.Structure):
@@ -151,6 +155,24 @@ VALUES: dict[str, tuple[Any, Any, Callable[[Any], Any]]] = {
         np.dtype("f8", metadata={"k": 3.0}),
         lambda v: v.metadata["k"],
     ),
+    "aligned dtypes": (
+        np.dtype("u1,f8", align=True),
+        np.dtype({"names": ["f0", "f1"], "formats": ["u1", "f8"], "offsets": [0, 8], "itemsize": 16}),
+        lambda v: 2.0 + v.isalignedstruct,
+    ),
+    "moments in zones of one offset": (
+        datetime(2000, 1, 1, tzinfo=UTC_A),
+        datetime(2000, 1, 1, tzinfo=UTC_B),
+        lambda v: len(v.tzname()) * 1.0,
+    ),
+    "times in zones of one offset": (time(1, tzinfo=UTC_A), time(1, tzinfo=UTC_B), lambda v: len(v.tzname()) * 1.0),
+    "paths of Windows": (PureWindowsPath("A"), PureWindowsPath("a"), lambda v: 2.0 if str(v) == "A" else 3.0),
+    "numbers of makers": (
+        uuid.UUID(int=1, is_safe=uuid.SafeUUID.safe),
+        uuid.UUID(int=1, is_safe=uuid.SafeUUID.unsafe),
+        lambda v: 2.0 if v.is_safe is uuid.SafeUUID.safe else 3.0,
+    ),
+    "unions of types": (int | str, str | int, lambda v: 2.0 if v.__args__[0] is int else 3.0),
 }
 OF_KEYS: dict[str, tuple[Any, Any, Callable[[Any], Any]]] = {
     "zeros": (0.0, -0.0, lambda v: np.copysign(1.0, v)),
@@ -158,6 +180,10 @@ OF_KEYS: dict[str, tuple[Any, Any, Callable[[Any], Any]]] = {
     "float and NumPy's": (1.0, np.float64(1.0), lambda v: 2.0 if type(v) is float else 3.0),
     "NumPy's zeros": (np.float64(0.0), np.float64(-0.0), lambda v: np.copysign(1.0, v)),
     "complex zeros": (0j, -0j, lambda v: np.copysign(1.0, v.real)),
+    "zeros of the user's": (Real(0.0), Real(-0.0), lambda v: np.copysign(1.0, v)),
+    "complex zeros of the user's": (Complex(0j), Complex(-0j), lambda v: np.copysign(1.0, v.real)),
+    "a member and its text": (Name.A, "a", lambda v: len(repr(v)) * 1.0),
+    "NumPy's text and its text": (np.str_("a"), "a", lambda v: len(repr(v)) * 1.0),
     "zeros in tuples": ((0.0, "a"), (-0.0, "a"), lambda v: np.copysign(1.0, v[0])),
     "ints in tuples": ((1, ("a", 1)), (1, ("a", True)), lambda v: 2.0 if v[1][1] is True else 3.0),
 }
@@ -196,6 +222,7 @@ KEY_PLACES: dict[str, tuple[Callable[[Any], Any], Callable[[Any], Any]]] = {
     "of a dict": (lambda k: {k: 1.5}, lambda a: next(iter(a))),
     "of an ordered dict": (lambda k: collections.OrderedDict([(k, 1.5)]), lambda a: next(iter(a))),
     "of a default dict": (lambda k: collections.defaultdict(float, {k: 1.5}), lambda a: next(iter(a))),
+    "of a dict in an object": (lambda k: Holder({k: 1.5}), lambda a: next(iter(a.v))),
     "of a dict in a list": (lambda k: [{k: 1.5}], lambda a: next(iter(a[0]))),
     "in a tuple": (lambda k: {(k, "z"): 1.5}, lambda a: next(iter(a))[0]),
     "in a set": (lambda k: frozenset([k]), lambda a: next(iter(a))),
@@ -290,6 +317,39 @@ def test_what_containers_hold_besides_their_parts_is_told(one: Any, other: Any) 
     g = rg.jit(f)
     for tag in (one, other, one):
         np.testing.assert_array_equal(g(Tagged(X, tag)), f(Tagged(X, tag)))
+
+
+@pytest.mark.parametrize("made", [lambda k: {"gain": k}, lambda k: [k], lambda k: {"all": [{"gain": k}, "a"]}])
+def test_containers_may_hold_what_has_no_hash(made: Any) -> None:
+    def f(t: Any) -> Any:
+        found = t.tag
+        while isinstance(found, (dict, list)):
+            found = next(iter(found.values())) if isinstance(found, dict) else found[0]
+        return t.part * found
+
+    g = rg.jit(f)
+    for k in (2.0, 3.0, 2.0):
+        np.testing.assert_array_equal(g(Tagged(X, made(k))), k * X)
+    assert g.cache_info().misses == 2
+
+
+def test_what_a_container_holds_may_change_in_place() -> None:
+    g, held = rg.jit(lambda t: t.part * t.tag["gain"]), {"gain": 2.0}
+    for k in (2.0, 5.0, 2.0):
+        held["gain"] = k
+        for tag in (held, {"gain": 2.0}, {"gain": 5.0}):
+            np.testing.assert_array_equal(g(Tagged(X, tag)), tag["gain"] * X)
+
+
+def test_what_a_container_holds_by_an_array_in_its_data() -> None:
+    """A table that holds another array now is not taken for one that holds the first."""
+    g = rg.jit(lambda t: t.part * t.tag["w"])
+    first, w = {"w": X}, X + 1.0
+    for table in (first, {"w": X}):
+        np.testing.assert_array_equal(g(Tagged(X, table)), X * X)
+    first["w"] = w
+    for table in (first, {"w": X}, {"w": w}):
+        np.testing.assert_array_equal(g(Tagged(X, table)), X * table["w"])
 
 
 def test_an_attribute_of_a_key_is_read_anew() -> None:

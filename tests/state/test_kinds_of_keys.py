@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import enum
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,6 +67,10 @@ class Parameter:
     name: str
     kind: Kind = Kind.R
     place: Any = (0, 1.0)
+
+
+class Spelling(enum.StrEnum):
+    A = "a"
 
 
 class Name(str):
@@ -149,3 +155,151 @@ def test_equal_keys_made_anew_share_what_was_compiled(made: Any) -> None:
     for k in range(5):
         assert g(1.0, {made(): float(k)}) == 2.0 * k
     assert g.cache_info().misses == 1
+
+
+class Incomparable:
+    """Keys that are told by their identity, whatever they answer to ``==`` and ``repr``."""
+
+    __hash__ = object.__hash__
+
+    def __init__(self, w: float, answer: Callable[[], Any]) -> None:
+        self.w, self.answer = w, answer
+
+    def __eq__(self, other: object) -> Any:
+        return self.answer()
+
+    def __repr__(self) -> str:
+        raise RuntimeError("no text")
+
+
+def fail() -> Any:
+    raise ValueError("cannot be compared")
+
+
+class Same:
+    """Keys whose hashes are the same, which must be compared."""
+
+    def __init__(self, w: float) -> None:
+        self.w = w
+
+    def __eq__(self, other: object) -> bool:
+        raise ValueError("cannot be compared")
+
+    def __hash__(self) -> int:
+        return 0
+
+
+@pytest.mark.parametrize(
+    "made",
+    [lambda w: Incomparable(w, lambda: np.array([True, False])), lambda w: Incomparable(w, fail), Same],
+    ids=["arrays", "errors", "one hash"],
+)
+def test_keys_that_cannot_be_compared(made: Any) -> None:
+    g = rg.jit(weighed)
+    keys = [made(2.0), made(3.0)]
+    for key in (*keys, *keys, made(4.0)):
+        assert g(1.0, {key: 0.0}) == key.w
+
+
+@dataclass(frozen=True, eq=False)
+class Node:
+    name: str
+    parent: Any = None
+
+
+@dataclass(frozen=True)
+class Ring:
+    """A key that holds itself, and does not ask for it in its hash."""
+
+    name: str
+    next: Any = None
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Ring) and self.name == other.name
+
+
+@pytest.mark.parametrize("kind", [Node, Ring])
+@pytest.mark.parametrize("place", [lambda k: {k: 1.0}, lambda k: frozenset([k])], ids=["key", "element"])
+def test_keys_that_hold_themselves(kind: Any, place: Any) -> None:
+    a = kind("a")
+    object.__setattr__(a, "next" if kind is Ring else "parent", kind("b", a))
+    g = rg.jit(lambda x, o: x * len(next(iter(o)).name))
+    assert [g(2.0, place(a)) for _ in range(3)] == [2.0] * 3
+
+
+def nested(depth: int) -> Any:
+    found: Any = "a"
+    for _ in range(depth):
+        found = (found,)
+    return found
+
+
+def test_keys_and_static_arguments_that_are_nested_deeply() -> None:
+    g, h = rg.jit(lambda x, d: x * len(d)), rg.jit(lambda x, t: x * len(t), static_argnums=1)
+    same = nested(600)
+    for key in (same, same, nested(600)):
+        assert g(2.0, {key: 0.0}) == h(2.0, key) == 2.0
+    assert g.cache_info().misses == h.cache_info().misses == 1
+
+
+def steps_of(call: Callable[[], Any]) -> int:
+    """How many functions a call calls."""
+    count = 0
+
+    def noted(frame: Any, event: str, arg: Any) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    sys.setprofile(noted)
+    try:
+        call()
+    finally:
+        sys.setprofile(None)
+    return count
+
+
+@dataclass(frozen=True)
+class Site:
+    k: int
+
+
+QUICK: dict[str, Any] = {
+    "frozen dataclasses": {Site(k): 1.0 for k in range(100)},
+    "objects": {Node(str(k)): 1.0 for k in range(100)},
+    "members": dict.fromkeys(enum.Enum("Many", [f"m{k}" for k in range(100)]), 1.0),
+    "texts in tuples": {("a", str(k)): 1.0 for k in range(100)},
+    "pairs in a set": frozenset((k, float(k)) for k in range(100)),
+}
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_the_same_keys_are_not_told_again(name: str) -> None:
+    g, same = rg.jit(lambda x, o: x * len(o)), QUICK[name]
+    assert g(2.0, same) == g(2.0, same) == 200.0
+    assert steps_of(lambda: g(2.0, same)) < 50 + 2 * len(same)
+
+
+def test_a_frozen_dataclass_that_changes_is_told_again() -> None:
+    g, a = rg.jit(lambda x, d: x * next(iter(d)).k), Site(2)
+    for k in (2, 2, 3, 3, 2):
+        object.__setattr__(a, "k", k)
+        for key in (a, Site(2), Site(3)):
+            assert g(1.0, {key: 0.0}) == key.k
+
+
+def test_keys_of_a_captured_dict_are_told_by_their_types() -> None:
+    table: dict[Any, float] = {}
+
+    def f(x: Any) -> Any:
+        for key in table:
+            x = x * len(repr(key))
+        return x
+
+    g = rg.jit(f)
+    for key in ("a", Spelling.A, np.str_("a"), Name("a"), "a", Spelling.A):
+        table.clear()
+        table[key] = 1.0
+        assert g(2.0) == f(2.0)

@@ -7,6 +7,7 @@ replaced by another one of the same shape and dtype: the check gives the array t
 
 from __future__ import annotations
 
+import operator
 import weakref
 from collections.abc import Callable, Sequence
 from types import FunctionType, MethodType
@@ -61,7 +62,10 @@ class Check:
         self._scope: dict[str, Any] = {
             "__builtins__": {},
             "alike": _alike,
+            "any": any,
             "distinct": _distinct,
+            "is_not": operator.is_not,
+            "map": map,
             "same": same,
             "same_elements": same_elements,
             "Exception": Exception,
@@ -232,7 +236,11 @@ class Check:
             return Part("value", text, f"({found} := {text}) is {held} or same({found}, {held})", held, words)
         if not KINDS[read.kind].equal:
             return Part("value", text, f"({text}) is {held}", held, words)
-        test = f"same_elements({text}, {held})" if _holds_numbers(value) else f"({text}) == {held}"
+        test = f"({text}) == {held}"
+        if type(value) in (list, tuple):  # 1 equals True, and an Enum member of text its text
+            found = self._held("q", None)
+            same = f"len({found} := {text}) == {len(value)} and not any(map(is_not, {found}, {held}))"
+            test = f"{same} or same_elements({found}, {held})"
         return Part("made", text, test, held, words)
 
     @property
@@ -312,11 +320,6 @@ def _weak(x: Any) -> Callable[[], Any]:
         return weakref.ref(x)
     except TypeError:
         return lambda: x
-
-
-def _holds_numbers(value: Any) -> bool:
-    """Whether a list holds anything but texts: as 1 equals True, its types would not be compared."""
-    return type(value) is list and not all(type(x) is str for x in value)
 
 
 def _distinct(*places: Any) -> bool:

@@ -15,10 +15,10 @@ from ..trace import CURRENT, READER, Trace
 from .arguments import unread_parameters
 from .checks import Check
 from .classes import is_a
+from .exact import told
 from .finished import finish
 from .observers import observed
 from .reader import StateReader, Store, reading
-from .values import told
 
 Function = Callable[..., Any]
 KINDS = {"global": "the global {}", "cell": "a variable of an enclosing function"}

@@ -24,7 +24,8 @@ from ..interception import StandIn
 from ..swallowed import forget_since, refusals
 from .caches import asked
 from .classes import is_a
-from .values import value_of
+from .exact import exactly
+from .values import SIMPLE, value_of
 
 OF, KEY = ".of", ".key"  # names of variables that hold the operands of a subscript until it is read
 
@@ -256,7 +257,7 @@ def same(a: Any, b: Any) -> bool:
     if is_a(a, np.generic) and type(a).__module__ == "numpy":
         return bool(a.dtype == b.dtype and a.tobytes() == b.tobytes())
     if is_a(a, np.dtype):
-        return bool(a == b) and repr(a.metadata) == repr(b.metadata)
+        return exactly(a) == exactly(b)
     if type(a) in (int, str, bytes):
         return bool(a == b)
     if is_a(a, MethodType):
@@ -270,4 +271,9 @@ def same_elements(a: Any, b: Any) -> bool:
     >>> same_elements([1.0], [1.0]), same_elements([1], [True])
     (True, False)
     """
-    return same(a, b) or (type(a) is type(b) is list and same((*a,), (*b,)))
+    if type(a) is not list or type(b) is not list:
+        return same(a, b)
+    kinds = [*map(type, a)]
+    if SIMPLE.issuperset(kinds) and SIMPLE.issuperset(map(type, b)):
+        return kinds == [*map(type, b)] and a == b
+    return same((*a,), (*b,))
