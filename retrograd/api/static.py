@@ -13,6 +13,7 @@ from ..compiler.signature import Call, is_traced, parameter_names, take_apart
 from ..compiler.transform import Transform
 from ..errors import ArgnumsError, OptionError
 from ..tracer.array import Tracer
+from ..tracer.state.values import is_plain
 from ..tracer.tree import map_leaves
 
 
@@ -56,7 +57,8 @@ def _fixed(argument: Any, name: int | str) -> Any:
             )
         return Fixed(x) if is_traced(x) or type(x) in (int, bool) else x
 
-    return map_leaves(fixed, argument)
+    whole = type(argument) is tuple and is_plain(argument)
+    return Fixed(argument) if whole else map_leaves(fixed, argument)
 
 
 def checked(static_argnums: Any, static_argnames: Any) -> tuple[tuple[int, ...], tuple[str, ...]]:

@@ -58,7 +58,7 @@ class _PatternWriter:
         if x is None:
             return SAME, 0, None, ()
         if kind is Fixed:
-            return self._fixed(x.value)
+            return self._fixed(x.value, depth)
         if kind is dict:
             found = {k: self.node(x[k], sub, depth + 1) for k, sub in zip(spec.entries(), children(spec), strict=True)}
             return DICT, 0, (*x,), tuple([found[key] for key in x])
@@ -82,9 +82,13 @@ class _PatternWriter:
             return EQUAL, place, x, ()
         raise NoPattern
 
-    def _fixed(self, x: Any) -> Node:
+    def _fixed(self, x: Any, depth: int) -> Node:
         if type(x) is float:
             return DIGITS, 0, x, ()
+        if type(x) is tuple and depth <= DEEPEST:
+            return SEQUENCE, False, tuple, tuple([self._fixed(part, depth + 1) for part in x])
+        if x is None:
+            return SAME, 0, None, ()
         if type(x) in VALUES:
             return EQUAL, -1, x, ()
         raise NoPattern

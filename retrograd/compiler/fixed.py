@@ -1,4 +1,4 @@
-"""Numbers among the static arguments of a call: they are part of its signature, by value."""
+"""Numbers among the static arguments of a call, and tuples of them: they are part of its signature, by value."""
 
 from __future__ import annotations
 
@@ -8,18 +8,13 @@ from ..tracer.containers import register_container
 
 
 class Fixed:
-    """A number among the arguments that is not traced; two are equal if types and digits are."""
+    """A number among the arguments that is not traced, or a tuple of such."""
+
+    __slots__ = ("value",)
 
     def __init__(self, value: Any) -> None:
         self.value = value
-        plain = type(value).__module__ in ("builtins", "numpy")
-        self._key = (type(value), repr(value) if plain else id(value))  # a class of the user's may say anything
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Fixed) and self._key == other._key
-
-    def __hash__(self) -> int:
-        return hash(self._key)
 
 
-register_container(Fixed, lambda x: ((), x), lambda fixed, _: fixed.value)  # so it belongs to the structure of a call
+# What a container holds besides its parts belongs to the structure of a call, which tells it from all others.
+register_container(Fixed, lambda x: ((), x.value), lambda value, _: value)

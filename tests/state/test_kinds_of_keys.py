@@ -282,6 +282,12 @@ def test_the_same_keys_are_not_told_again(name: str) -> None:
     assert steps_of(lambda: g(2.0, same)) < 50 + 2 * len(same)
 
 
+def test_a_long_static_tuple_is_told_at_once() -> None:
+    g, long = rg.jit(lambda x, o: x * len(o), static_argnums=1), (*range(1000),)
+    assert g(2.0, long) == g(2.0, long) == 2000.0
+    assert steps_of(lambda: g(2.0, long)) < 500
+
+
 def test_a_frozen_dataclass_that_changes_is_told_again() -> None:
     g, a = rg.jit(lambda x, d: x * next(iter(d)).k), Site(2)
     for k in (2, 2, 3, 3, 2):
