@@ -47,7 +47,7 @@ class Paths:
         renewed(self)
         self.call: Callable[..., Any] = self.first
         self._relied = SURROUNDINGS[-1].check()
-        self.check: Callable[[Any, Sequence[Any]], Captures | None] = _nothing
+        self.check: Callable[[Any, Sequence[Any]], Captures | None] = lambda function, statics: ()
         self._captures: list[Capture] = []
 
     def renew_locks(self) -> None:
@@ -212,10 +212,6 @@ class Paths:
         with self.lock:
             way = self.recorded(compiled, leaves, statics)[0]
             return self.known.get(answers(way.recorded.graph), way)
-
-
-def _nothing(function: Any, statics: Sequence[Any]) -> Captures:
-    return ()
 
 
 class Once:
