@@ -79,7 +79,7 @@ def associative_scan(f: Callable[[Any, Any], Any], xs: Any, reverse: bool = Fals
     CarryError
         If ``f`` changes the structure, shapes or dtypes.
     OptionError
-        If ``axis`` is no axis of an array.
+        If ``axis`` does not exist in an array.
 
     Examples
     --------
@@ -125,7 +125,8 @@ def associative_scan(f: Callable[[Any, Any], Any], xs: Any, reverse: bool = Fals
 def _check_axis(axis: Any, ndim: int) -> None:
     if not is_axis(axis) or not -ndim <= axis < ndim:
         raise OptionError(
-            f"axis={axis!r} is no axis of an array with {ndim} axes", remedy=f"give an int from {-ndim} to {ndim - 1}"
+            f"axis={axis!r} does not exist in an array with {ndim} axes",
+            remedy=f"give an int from {-ndim} to {ndim - 1}",
         )
 
 

@@ -243,3 +243,25 @@ def test_a_budget_below_all_plans_is_refused_by_name() -> None:
     with pytest.raises(rg.errors.MemoryBudgetError, match="100 bytes") as caught:
         rg.grad(lorenz, memory=100)(np.ones(3))
     assert caught.value.minimum > 100
+
+
+CASTS: dict[str, Any] = {
+    "mask": lambda x: np.sum(np.sin(x) * (np.cos(x) > 0.7)),
+    "ints": lambda x: np.sum(np.sin(x) * np.arange(len(x))),
+    "complex": lambda x: np.sum(abs(np.exp(x * (1 + 0.5j)) * x)),
+    "several": lambda x: np.sum(abs(np.exp(np.exp(np.exp(x * 1j) * x) * x) * x)),
+    "in blocks": lambda x: np.sum(np.sin(x.astype(np.float32)) * x),
+    "rows": lambda x: np.sum(np.sin(x.reshape(-1, 100)) * (x[:100] > 0.5)),
+    "product": lambda x: np.sum(np.sin(x.reshape(-1, 100)) @ (x[:3000].reshape(100, 30) > 0.5)),
+}
+
+
+@pytest.mark.parametrize("n", [4000, 8192, 9000, 40_000])
+@pytest.mark.parametrize("name", CASTS)
+def test_buffers_of_casts_are_counted(name: str, n: int) -> None:
+    x = np.linspace(0.1, 1.0, n - n % 100 if name in ("rows", "product") else n)
+    g = rg.grad(CASTS[name])
+    with one_thread():
+        found, predicted = measured(g, x), g.plan(x).peak_bytes
+    assert predicted is not None
+    assert found - 4000 <= predicted <= 1.01 * found

@@ -12,6 +12,7 @@ from ...ir.graph import Graph, Node, Value
 from ...ir.loop_node import loop_of
 from ...ir.plan import Plan
 from .at_once import at_once
+from .footprint.scratch import scratch_of
 from .workspaces import StateRows, looped_once, rows_of_states, workspaces
 
 ALIGNED = 64  # bytes to which each place is aligned
@@ -147,7 +148,10 @@ def bytes_of(value: Value, block: Block | None) -> int:
 
 
 def _live(plan: Plan, block: Block | None) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The live bytes at each node, and at the end, by storage; with those of one step while a loop runs."""
+    """The live bytes at each node, and at the end, by storage.
+
+    With those of one step while a loop runs, and with what operations take for themselves.
+    """
     order, n = plan.order, len(plan.order.nodes)
     outside = {plan.buffer[v] for v in order.inputs}
     outside |= {plan.buffer[node.out] for node in order.nodes if node.prim.name == "const"}
@@ -168,6 +172,7 @@ def _live(plan: Plan, block: Block | None) -> np.ndarray[Any, np.dtype[np.int64]
     for i, node in enumerate(order.nodes):
         inside = sum(plan.bodies[body].peak for _, body in node.graphs if body in plan.bodies)
         live[i] += inside if block is None else inside // block[0] * block[1]
+        live[i] += scratch_of(node) if block is None else scratch_of(node, most=block[1])
     return live
 
 
