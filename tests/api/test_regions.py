@@ -251,6 +251,19 @@ def test_halving_takes_logarithmic_memory() -> None:
     assert peak(lambda x: np.sum(halved(128, x))) < 25
 
 
+def test_forward_over_reverse_through_a_region_has_the_same_bits_and_reverse_twice_the_same_value() -> None:
+    def ratio(c: Any) -> Any:
+        return c / (1 + c * c)
+
+    def second(f: Callable[..., Any]) -> tuple[Any, Any]:
+        first = rg.grad(lambda x: np.sum(f(x) ** 2))
+        return rg.hessian(lambda x: np.sum(f(x) ** 2))(X), rg.grad(lambda x: np.sum(first(x)))(X)
+
+    plain, region = second(ratio), second(rg.checkpoint(ratio))
+    assert bits(plain[0]) == bits(region[0])
+    np.testing.assert_allclose(plain[1], region[1], rtol=1e-14, atol=1e-15)
+
+
 def test_wrong_policies_and_names_are_refused() -> None:
     for wrong in ("save_nothing", 3, ("sometimes",), ("within", 8, p.save_all), p.save_names):
         with pytest.raises(rg.errors.OptionError, match=r"rg\.policies"):
