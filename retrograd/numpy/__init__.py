@@ -11,6 +11,7 @@ from ..tracer import (
     moving_slices,
     narrow_integers,
     refusals,
+    sequences,
     ufunc_options,
 )
 from ..tracer.protocol import install

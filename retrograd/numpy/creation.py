@@ -17,6 +17,7 @@ from ..tracer.interception import substitutes
 from ..tracer.memory_order import relaid
 from ..tracer.operands import as_array
 from ..tracer.repeats.recipes import by_recipe
+from ..tracer.sequences import is_sequence
 from ..tracer.trace import traceable, unsupported
 from ..where import user_site
 
@@ -121,7 +122,7 @@ def array(
     like: Any = None,
 ) -> Any:
     """``np.array`` of numbers, arrays and tracers in nested lists."""
-    if copy is False and isinstance(obj, (list, tuple)):
+    if copy is False and is_sequence(type(obj)):
         np.array([0], copy=False)  # NumPy's own error
     if dtype is None and order == "K" and not ndmin and _has_traced_parts(obj):
         made = _of_parts(*obj)

@@ -1,6 +1,7 @@
 """Functions of lists: NumPy looks for traced values among its arguments, but not in lists, which it turns into arrays.
 
-So inside a trace these functions first turn lists with traced values, nested ones too, into traced arrays.
+So inside a trace these functions first turn lists with traced values, nested ones too, into traced arrays. So they do
+with all sequences that NumPy takes apart.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from ..tracer.array import Tracer
 from ..tracer.creation import holds_tracers
 from ..tracer.interception import PROVIDERS, substitutes
 from ..tracer.operators import reflecting
+from ..tracer.sequences import is_sequence, nested
 from ..tracer.table import FUNCTIONS, METHODS
 from .creation import array
 
@@ -67,15 +69,19 @@ class OfSeveral:
         self.function = function
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        parts = [type(x)(_arrays(x)) if type(x) in (list, tuple) else x for x in args]
-        return self.function(*parts, **options)
+        return self.function(*(_several(x) if is_sequence(type(x)) else x for x in args), **options)
+
+
+def _several(x: Any) -> Any:
+    parts = _arrays(nested(x))
+    return tuple(parts) if isinstance(x, tuple) else list(parts)
 
 
 def _arrays(args: Sequence[Any]) -> Sequence[Any]:
     """The arguments with arrays in place of lists, unless one is traced: then NumPy dispatches the call itself."""
     if any(type(x) is Tracer for x in args):
         return args
-    return [array(x) if isinstance(x, (list, tuple)) and holds_tracers(x, const=False) else x for x in args]
+    return [array(parts) if holds_tracers(parts := nested(x), const=False) else x for x in args]
 
 
 def _of_module(module: ModuleType) -> Mapping[str, Callable[..., Any]]:

@@ -14,6 +14,7 @@ from numpy import ndarray  # by name: in a trace, np.ndarray goes through interc
 from ..errors import TracerError
 from ..tracer.array import Tracer, shadow_of
 from ..tracer.operators import ARITHMETIC
+from ..tracer.sequences import listed
 from ..tracer.swallowed import forget
 from ..tracer.table import FUNCTIONS, METHODS, UFUNC_METHODS
 from ..tracer.tree import flatten, map_leaves
@@ -36,7 +37,9 @@ def _examples(tree: Any) -> Any:
     copies: dict[int, Any] = {}
 
     def example(x: Any) -> Any:
-        value = shadow_of(x)
+        value, parts = shadow_of(x), listed(x)
+        if parts is not x:  # a sequence that is no list
+            return map_leaves(example, parts)
         return copies.setdefault(id(value), value.copy()) if isinstance(value, ndarray) else value
 
     return map_leaves(example, tree)

@@ -18,6 +18,7 @@ from numpy.polynomial import chebyshev, hermite, hermite_e, laguerre, legendre, 
 from ..tracer.array import Tracer, tracers_in
 from ..tracer.interception import PATCHERS, PROVIDERS, Patcher, substitutes
 from ..tracer.outside import trace_here
+from ..tracer.sequences import listed
 from ..tracer.table import FUNCTIONS
 from ..tracer.tree import flatten
 
@@ -89,7 +90,7 @@ def _follower(module: ModuleType, name: str) -> Function:
 
     @functools.wraps(original)
     def call(*args: Any, **options: Any) -> Any:
-        if trace_here() is None or not tracers_in(flatten((args, options))[0]):
+        if trace_here() is None or not tracers_in(flatten((listed(args), options))[0]):
             return original(*args, **options)
         return _rewritten(module)[name](*args, **options)
 

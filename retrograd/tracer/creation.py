@@ -10,6 +10,8 @@ from ..where import user_site
 from .array import Tracer, enter, wrap
 from .trace import CURRENT, READER, Trace, traceable
 
+NESTED: list[Any] = []  # the last gives the elements of a sequence, nested ones as lists; of anything else nothing
+
 
 def active_trace() -> Trace:
     """The trace that creation calls belong to."""
@@ -33,17 +35,17 @@ def fresh(value: Any) -> Any:
 
 
 def holds_tracers(obj: Any, const: bool = True) -> bool:
-    """Whether nested lists hold tracers or captured arrays; with ``const=False``, plain numbers do not count."""
+    """Whether nested sequences hold tracers or captured arrays; with ``const=False``, plain numbers do not count."""
     if isinstance(obj, np.ndarray) and (reader := READER.get()) is not None:
         obj = reader.seen(obj)
     if isinstance(obj, Tracer):
         return const or not obj.const
-    return isinstance(obj, (list, tuple)) and any(holds_tracers(x, const) for x in obj)
+    return any(holds_tracers(x, const) for x in NESTED[-1](obj))
 
 
 def joined(obj: Any) -> Any:
-    """Join nested lists that hold tracers or captured arrays into one array; everything else stays."""
-    return np.stack([entered(x) for x in obj]).copy() if isinstance(obj, (list, tuple)) and holds_tracers(obj) else obj
+    """Join nested sequences that hold tracers or captured arrays into one array; everything else stays."""
+    return np.stack([entered(x) for x in parts]).copy() if holds_tracers(parts := NESTED[-1](obj)) else obj
 
 
 def entered(a: Any) -> Any:

@@ -43,8 +43,7 @@ def flatten(tree: Any) -> tuple[list[Any], Spec]:
     except RecursionError:
         remedy = "pass fewer than 1000 levels: a flat list, or arrays stacked by np.stack"
         raise TreeError("containers are nested too deeply, or one contains itself", remedy=remedy) from None
-    new = {type(x) for x in leaves if dataclasses.is_dataclass(x) and not isinstance(x, type)}
-    for cls in new:
+    for cls in (new := {type(x) for x in leaves if dataclasses.is_dataclass(x) and not isinstance(x, type)}):
         _register_dataclass(cls)
     return flatten(tree) if new else (leaves, spec)
 

@@ -120,9 +120,10 @@ def _hands_over(reader: StateReader, f: Any, args: Any) -> bool:
     elif _is_followed(f):
         if _takes_trees(f):
             for x in args:
-                reader.tree(x)
-                if _asks(f) and not is_a(x, CONTAINERS) and answers_unseen(reader, x):
-                    reader.whole(x)
+                leaves = reader.tree(x)
+                for leaf in leaves if _asks(f) else ():
+                    if answers_unseen(reader, leaf):
+                        reader.whole(leaf)
         return False
     elif reader.sees(f) and not is_a(f, (FunctionType, MethodType, type)):
         reader.whole(f)  # an object that code of a library, or in C, answers for

@@ -106,15 +106,18 @@ class Whole(Followed):
             else:
                 todo += self._state(x)
 
-    def tree(self, x: Any) -> None:
-        """The containers of an argument of one of our functions count as read, with what they hold."""
-        todo = [x]
+    def tree(self, x: Any) -> list[Any]:
+        """The containers of an argument of one of our functions count as read, with what they hold; its leaves."""
+        todo, leaves = [x], []
         while todo:
             x = todo.pop()
             if is_a(x, CONTAINERS):
                 todo += self.contents(x)
             elif self.sees(x) and is_container(type(x)):
                 todo += self._state(x)
+            else:
+                leaves.append(x)
+        return leaves
 
     def leaves(self, tree: Any, leaves: list[Any]) -> list[Any]:
         """The containers from outside in a result count as read; what stands for its ``leaves``."""
