@@ -532,3 +532,34 @@ def test_deeply_nested_numbers_are_compared() -> None:
     assert (compiled(1.0), compiled(2.0)) == (71.0, 142.0)
     data.append(2.0)
     assert compiled(1.0) == 72.0
+
+
+def test_a_function_with_a_cache_of_its_own_making_is_compiled():
+    def paths(a):
+        @functools.cache
+        def count(i, j):
+            return 1.0 if i == 0 or j == 0 else count(i - 1, j) * a[i] + count(i, j - 1)
+
+        return count(2, 2)
+
+    slope = rg.grad(paths)
+    for a in np.arange(9.0).reshape(3, 3):
+        differences = [(paths(a + h) - paths(a - h)) / 2e-6 for h in 1e-6 * np.eye(3)]
+        np.testing.assert_allclose(slope(a), differences, rtol=1e-6, atol=1e-6)
+    assert slope.cache_info().misses == 1
+
+
+def test_a_cache_that_is_made_inside_and_kept_outside_is_asked_again():
+    kept, factor = {}, [2.0]
+
+    def f(x):
+        if "scale" not in kept:
+            kept["scale"] = functools.cache(lambda k: factor[0] * k)
+        return x * kept["scale"](3)
+
+    compiled = rg.jit(f)
+    for value in (2.0, 5.0, 7.0):
+        factor[0] = value
+        assert compiled(1.0) == f(1.0)
+        kept["scale"].cache_clear()
+        assert compiled(1.0) == f(1.0) == 3.0 * value

@@ -60,7 +60,7 @@ def call(reader: StateReader, f: Any, args: Any, names: tuple[str, ...] = ()) ->
     """
     reader.meet(f)
     _made(reader, f)
-    if (question := question_of(f, args, names)) is not None:
+    if (question := question_of(f, args, names)) is not None and reader.sees(question[0]):
         _ask(reader, *question)
     if f is os.getenv:
         held = os.environ._data  # type: ignore[attr-defined]  # what os.environ looks names up in
