@@ -113,3 +113,29 @@ IDENTITIES_BY_CALL: dict[str, Callable[[], bool]] = {
 def test_a_function_is_itself_where_a_function_asks(name: str) -> None:
     asked = IDENTITIES_BY_CALL[name]
     assert rg.grad(lambda x: (5.0 if asked() else 3.0) * x)(2.0) == (5.0 if asked() else 3.0)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda x: 1.0 * getattr(np.maximum, "accumulate", None)(x),
+        lambda x: 1.0 * getattr(np.add, "reduce", None)(x),
+        lambda x: x * getattr(np.add, "nin", 1),
+        lambda x: x * len(getattr(math.exp, "__name__", "")),
+        lambda x: x * len(getattr(np.sum, "__name__", "")),
+        lambda x: x * len(getattr(np.zeros, "nothing", "abc")),
+    ],
+)
+def test_getattr_of_a_function_of_numpy(ask: Callable[[Any], Any]) -> None:
+    x = np.array([2.0, 1.0])
+    np.testing.assert_array_equal(rg.jit(ask)(x), ask(x))
+
+
+def test_identities_are_the_same_by_a_call_and_by_map() -> None:
+    act = np.tanh
+
+    def f(x: Any) -> Any:
+        same = [*map(id, [x])] == [id(x)] and operator.is_(x, x) and id(np.tanh) == id(act)
+        return x * same
+
+    np.testing.assert_array_equal(rg.jit(f)(np.ones(2)), np.ones(2))

@@ -48,7 +48,9 @@ def plain(x: Any) -> Any:
 
 
 def get_attribute(x: Any, name: str, *default: Any) -> Any:
-    """``getattr`` of a traced value: what NumPy has under a name, and nothing else."""
+    """``getattr``: of a traced value what NumPy has under a name, and nothing else."""
+    if type(x) is StandIn:  # it has methods for traced values, as ``np.add.reduce``
+        return getattr(x, name, *default)
     if type(name) is not str or hasattr(type(x), name) > hasattr(x.shadow, name):
         return getattr(x.shadow, name, *default)
     if hasattr(type(x), name) < hasattr(x.shadow, name):
@@ -57,12 +59,18 @@ def get_attribute(x: Any, name: str, *default: Any) -> Any:
 
 
 def set_attribute(x: Any, name: str, value: Any) -> None:
-    """``setattr`` of a traced value."""
-    setattr(x if hasattr(x.shadow, name) else x.shadow, name, value)
+    """``setattr`` of a traced value, or of a function of NumPy's."""
+    found = plain(x)
+    setattr(x if type(x) is not StandIn and hasattr(found, name) else found, name, value)
+
+
+def itself(x: Any) -> Any:
+    """The function that a stand-in stands for; anything else is what it is, a traced value, too."""
+    return x.original if type(x) is StandIn else x
 
 
 def asked_plainly(f: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that looks at the kinds and the identities of its arguments, of plain ones."""
+    """A function that looks at the kinds of its arguments, of plain ones."""
     return lambda *args, **options: f(*map(plain, args), **{k: plain(x) for k, x in options.items()})
 
 
@@ -81,9 +89,12 @@ STAND_INS: dict[Any, Any] = {
     complex: LOOK_ALIKES["complex"],
 }
 
-PLAINLY = (id, dir, operator.is_, operator.is_not, np.dtype, np.issubdtype, np.promote_types, np.finfo, np.iinfo)
+PLAINLY = (dir, np.dtype, np.issubdtype, np.promote_types, np.finfo, np.iinfo)
 # What is called in place of these, where an argument is traced or a stand-in.
 IN_CALLS: dict[Any, Callable[..., Any]] = {f: asked_plainly(f) for f in PLAINLY} | {
+    id: lambda x: id(itself(x)),  # of a traced value the one that code which is not observed sees: ``map(id, values)``
+    operator.is_: lambda x, y: itself(x) is itself(y),
+    operator.is_not: lambda x, y: itself(x) is not itself(y),
     type: type_of,
     hasattr: has_attribute,
     getattr: get_attribute,
