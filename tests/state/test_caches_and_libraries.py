@@ -9,6 +9,7 @@ import copy
 import enum
 import functools
 import threading
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -563,3 +564,22 @@ def test_a_cache_that_is_made_inside_and_kept_outside_is_asked_again():
         assert compiled(1.0) == f(1.0)
         kept["scale"].cache_clear()
         assert compiled(1.0) == f(1.0) == 3.0 * value
+
+
+def test_a_function_that_clears_a_cache_sees_each_state():
+    gain = 1.0
+
+    @functools.cache
+    def scaled(n):
+        return n * gain
+
+    def f(x):
+        found = x * scaled(2)
+        scaled.cache_clear()
+        return found
+
+    compiled = rg.jit(f)
+    for gain in (1.0, 5.0, 7.0):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", rg.errors.UnwatchedWarning)
+            assert compiled(1.0) == 2.0 * gain

@@ -8,7 +8,7 @@ import sys
 import weakref
 from collections.abc import Iterator
 from datetime import date
-from functools import partial
+from functools import _lru_cache_wrapper, partial
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -203,6 +203,8 @@ def _call_of_builtin(reader: StateReader, f: Any, args: Any) -> bool:
         if args:
             _question(reader, f, args)
         return False
+    if name == "cache_clear" and is_a(owner, _lru_cache_wrapper) and reader.sees(owner):
+        reader.unchecked(owner)  # what it remembers now is not what the function has read
     if owner is None or is_a(owner, ModuleType):
         return True
     if is_a(owner, type):

@@ -86,7 +86,8 @@ class Check:
         self._names = self._starts(function, statics)
         self._arrays: dict[int, str] = {}
         places = {id(r.place) for r in reads if not _of_class(r)}  # of the others, it matters which ones they are
-        for read in reads:
+        never = [read for read in reads if read.kind == "never"]
+        for read in never or reads:  # beside one that never holds no other matters, and to ask a cache would fill it
             if read.kind != "assigned":
                 self._add(read, places)
         self._apart(reads)
