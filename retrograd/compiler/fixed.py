@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from operator import ne
 from typing import Any
 
 from ..tracer.containers import register_container
@@ -13,7 +15,17 @@ class Fixed:
     __slots__ = ("value",)
 
     def __init__(self, value: Any) -> None:
-        self.value = value
+        self.value = _with_one_nan(value)
+
+
+NANS = math.nan, -math.nan
+
+
+def _with_one_nan(x: Any) -> Any:
+    """The value with the same object for each nan of a sign: structures compare by ``==``, and so would never agree."""
+    if type(x) is tuple and any(map(ne, x, x)):
+        return tuple(map(_with_one_nan, x))
+    return NANS[math.copysign(1.0, x) < 0.0] if type(x) is float and math.isnan(x) else x
 
 
 # What a container holds besides its parts belongs to the structure of a call, which tells it from all others.

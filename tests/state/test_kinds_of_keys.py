@@ -309,3 +309,16 @@ def test_keys_of_a_captured_dict_are_told_by_their_types() -> None:
         table.clear()
         table[key] = 1.0
         assert g(2.0) == f(2.0)
+
+
+@pytest.mark.parametrize("make", [lambda: float("nan"), lambda: (1, float("nan"))])
+def test_a_static_nan_that_is_made_anew_compiles_once(make: Callable[[], Any]) -> None:
+    f = rg.jit(lambda x, s: x, static_argnums=1)
+    for _ in range(3):
+        f(1.0, make())
+    assert f.cache_info().misses == 1
+
+
+def test_nans_of_both_signs_are_two_static_values() -> None:
+    f = rg.jit(lambda x, s: x * np.copysign(1.0, s), static_argnums=1)
+    assert [f(2.0, s) for s in (float("nan"), -float("nan"), float("nan"))] == [2.0, -2.0, 2.0]
