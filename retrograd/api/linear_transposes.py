@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -96,21 +97,39 @@ def _check_at_zero(recorded: Recorded, n: int) -> None:
 def _check_loops(recorded: Recorded, backward: Graph, n: int) -> None:
     """NonDifferentiableError if a loop is not linear, such as one that squares its carry, or what goes through ints.
 
-    A loop is transposed by its derivative at zero. So ct · f(x) must be x · fᵀ(ct) at another point.
+    A loop is transposed by its derivative at zero. So ct · f(x) must be x · fᵀ(ct) at another point, as far as rounding
+    lets it. A function that draws numbers has others there.
     """
-    if all(_is_plain(node) for node in walk(recorded.graph)):
+    if recorded.graph.effect or all(_is_plain(node) for node in walk(recorded.graph)):
         return
     rng, graph = np.random.default_rng(0), recorded.graph
     xs, cts = ([_drawn(rng, aval) for aval in avals] for avals in (graph.in_avals[:n], graph.out_avals))
     captured = [c.shadow for c in recorded.captures]
     with np.errstate(all="ignore"):
-        there = [np.sum(ct * y).real for ct, y in zip(cts, evaluate(graph, [*xs, *captured]), strict=True)]
-        back = [np.sum(x * y).real for x, y in zip(xs, evaluate(backward, [*captured, *cts]), strict=True)]
-    size = sum(map(abs, [*there, *back]))
-    if np.isfinite(size) and abs(sum(there) - sum(back)) > ROUNDING * size:
+        there, size, noise = _products(graph, [*xs, *captured], cts)
+        back, size_back, noise_back = _products(backward, [*captured, *cts], xs)
+    most = ROUNDING * (size + size_back) + noise + noise_back
+    if np.isfinite(most) and abs(there - back) > most:
         raise NonDifferentiableError(
             "the function is not linear: a loop or integers in it depend on its arguments otherwise", remedy=REMEDY
         )
+
+
+def _products(graph: Graph, args: Sequence[Any], others: Sequence[Any]) -> tuple[float, float, float]:
+    """The sum of the results times ``others``, that of their sizes, and how far rounding inside may move it."""
+    largest = coarsest = 0.0
+
+    def watch(node: Node, operands: Sequence[Any], results: Sequence[Any]) -> None:
+        nonlocal largest, coarsest
+        for y in results:
+            if isinstance(y, (np.ndarray, np.generic)) and y.dtype.kind in "fc" and y.size:
+                largest = max(largest, float(np.max(np.abs(y))))
+                coarsest = max(coarsest, float(np.finfo(y.dtype).eps))
+
+    found = [np.asarray(x * y) for x, y in zip(others, evaluate(graph, args, watch), strict=True)]
+    weight = sum(float(np.sum(np.abs(x))) for x in others)
+    sizes = sum(float(np.sum(np.abs(x))) for x in found)
+    return sum(float(np.sum(x).real) for x in found), sizes, math.sqrt(coarsest) * largest * weight
 
 
 def _is_plain(node: Node) -> bool:

@@ -234,6 +234,29 @@ def test_loops_whose_factors_are_known_have_a_transpose():
     np.testing.assert_array_equal(rg.linear_transpose(doubled, X)(X)[0], 64.0 * X)
 
 
+def test_linear_loops_whose_results_are_rounding_have_a_transpose():
+    def lost(x):  # what diffusion adds to the sum
+        u = rg.fori_loop(0, 50, lambda i, u: u + 0.1 * (np.roll(u, 1) - 2.0 * u + np.roll(u, -1)), x)
+        return np.sum(u) - np.sum(x)
+
+    def projected(x):  # out of all directions
+        q = np.linalg.qr(np.random.default_rng(0).normal(size=(6, 6)))[0]
+        return rg.scan(lambda c, v: (c - v * (v @ c), None), x, q.T)[0]
+
+    for f in (lost, projected, lambda x: rg.fori_loop(0, 10, lambda i, c: c - 0.1 * x, x)):
+        (found,) = rg.linear_transpose(f, np.zeros(6))(f(np.ones(6)))
+        np.testing.assert_allclose(found, np.zeros(6), atol=1e-12)
+
+
+def test_a_loop_of_a_function_that_draws_has_a_transpose():
+    rng = np.random.default_rng(5)
+
+    def f(x):
+        return rg.scan(lambda c, w: (0.5 * c + x * w, None), x, np.ones(5))[0] * rng.normal()
+
+    rg.linear_transpose(f, np.zeros(3))
+
+
 def test_infinite_factors_are_linear():
     assert np.isinf(rg.linear_transpose(lambda x: x * np.inf, X)(X)[0]).all()
 
