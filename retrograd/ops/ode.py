@@ -31,9 +31,13 @@ METHODS = ("odeint", "RK45", "RK23", "DOP853", "Radau", "BDF", "LSODA")
 MATRICES = {"Radau": 11, "BDF": 6, "LSODA": 2, "odeint": 1}  # that the methods hold at once, measured with SciPy 1.17
 VECTORS = 48  # and at most how many vectors
 SOLVE = """
-def solve_ode(slope, start, times, parameters, method, rtol, atol):
+def solve_ode(slope, start, times, parameters, method, rtol, atol, strict=False):
     if method == 'odeint':
-        return scipy.integrate.odeint(slope, start, times, parameters, rtol=rtol, atol=atol, tfirst=True)
+        options = {'rtol': rtol, 'atol': atol, 'tfirst': True}
+        if not strict:
+            return scipy.integrate.odeint(slope, start, times, parameters, **options)
+        found, report = scipy.integrate.odeint(slope, start, times, parameters, full_output=True, **options)
+        return found if report['message'] == 'Integration successful.' else np.full_like(found, np.nan)
     if times[0] == times[-1]:
         return np.tile(start, (len(times), 1))
     ends, asked, places = (times[0], times[-1]), times, np.arange(len(times))
@@ -48,8 +52,20 @@ def solve_ode(slope, start, times, parameters, method, rtol, atol):
 """
 
 
-def _shape(start: Aval, times: Aval, *parameters: Aval, body: Graph, method: str, rtol: float, atol: float) -> Aval:
-    """The body takes a time, a state and the parameters, and gives the slope of the state."""
+def _shape(
+    start: Aval,
+    times: Aval,
+    *parameters: Aval,
+    body: Graph,
+    method: str,
+    rtol: float,
+    atol: float,
+    strict: bool = False,
+) -> Aval:
+    """The body takes a time, a state and the parameters, and gives the slope of the state.
+
+    If it is ``strict``, as equations for derivatives are, the states are nan where ``odeint`` only warns.
+    """
     if start.ndim != 1 or times.ndim != 1 or not times.size or start.dtype != REAL or times.dtype != REAL:
         raise ValueError(f"{start} and {times} are not a state and times in double precision")
     if body.in_avals[1:] != (start, *parameters) or body.out_avals != (start,) or method not in METHODS:
@@ -67,7 +83,7 @@ def _run(evaluate: Any, node: Node, start: Any, times: Any, *parameters: Any) ->
         return evaluate(body, (t, y, *parameters))[0]
 
     method, rtol, atol = (node.attrs[name] for name in ("method", "rtol", "atol"))
-    return scope["solve_ode"](slope, start, times, parameters, method, rtol, atol)
+    return scope["solve_ode"](slope, start, times, parameters, method, rtol, atol, node.attrs.get("strict", False))
 
 
 def bytes_of_method(method: str, start: Aval, *results: Aval) -> int:
@@ -215,6 +231,7 @@ def _expansion(node: Node) -> Graph:
     attrs = dict(node.attrs)
     active, safe, body = attrs.pop("active"), attrs.pop("nan_safe", False), attrs["body"]
     attrs["body"] = body.once(("variational", active, safe), lambda: _variational(body, active, safe))
+    attrs["strict"] = True
     b = Builder()
     b.where = node.where
     start, times, _, *rest = b.inputs_like(node.inputs)
@@ -250,6 +267,7 @@ def _interval(node: Node, parameters: Sequence[Symbol], n: int, total: int) -> G
     attrs = dict(node.attrs)
     active, safe, body = attrs.pop("active"), attrs.pop("nan_safe", False), attrs["body"]
     attrs["body"] = body.once(("adjoint", active, safe), lambda: _adjoint_equation(body, active, safe))
+    attrs["strict"] = True
     b = Builder()
     b.where = node.where
     given = [b.input(p.aval) for p in parameters]

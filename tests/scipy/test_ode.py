@@ -178,3 +178,11 @@ def test_a_solution_of_plain_numbers_inside_a_trace_is_scipys_own():
 def test_what_is_not_solved_is_refused(call, error):
     with pytest.raises(error):
         rg.grad(lambda a: np.sum(call(a)))(1.0)
+
+
+def test_a_gradient_by_odeint_that_gives_up_is_nan():
+    def f(k):
+        return np.sum(odeint(lambda y, t: -k * k * y + k, [1.0, 2.0], [0.0, 1.0])[-1] ** 2)
+
+    with pytest.warns(scipy.integrate.ODEintWarning):  # half precision is too coarse for the tolerances
+        assert np.isnan(rg.grad(f)(np.array([0.5, 1.5], np.float16))).all()

@@ -37,6 +37,7 @@ def _host(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) -> 
 def _ode(emitter: BodyEmitter, node: Node, ins: list[str], outs: list[str]) -> None:
     start, times, *parameters = ins
     options = ", ".join(repr(node.attrs[name]) for name in ("method", "rtol", "atol"))
+    options += ", strict=True" if node.attrs.get("strict") else ""
     body, given = emitter.function(node.attrs["body"]), tuple_of(parameters)
     emitter.line(f"{outs[0]} = solve_ode({body}, {start}, {times}, {given}, {options})")
 
