@@ -40,7 +40,7 @@ def holds_tracers(obj: Any, const: bool = True) -> bool:
         obj = reader.seen(obj)
     if isinstance(obj, Tracer):
         return const or not obj.const
-    return any(holds_tracers(x, const) for x in NESTED[-1](obj))
+    return any(type(x) not in (float, int) and holds_tracers(x, const) for x in NESTED[-1](obj))
 
 
 def joined(obj: Any) -> Any:
