@@ -10,7 +10,6 @@ import numpy as np
 
 from ...where import OURS
 from ..array import Tracer
-from ..interception import StandIn
 from ..trace import READER
 from .classes import BUILTIN, CONTAINERS, PLAIN, is_a
 from .finished import Finished
@@ -18,6 +17,7 @@ from .followed import TEXTS
 from .libraries import is_library, package
 from .observer import Observer, observer
 from .reader import StateReader
+from .stand_ins import itself
 from .whole import MANY
 
 ORDER = ("__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
@@ -84,7 +84,7 @@ class Ordered(OfNumbers):
 @observer
 def compared(reader: StateReader, given: Any) -> Any:
     """The operands of ``is``: which objects they are matters. A function of NumPy's is itself, not its stand-in."""
-    a, b = (x.original if type(x) is StandIn else x for x in given)
+    a, b = map(itself, given)
     if type(a) not in PLAIN and type(b) not in PLAIN:
         reader.identity(a)
         reader.identity(b)
