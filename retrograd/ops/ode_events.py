@@ -20,10 +20,10 @@ from ..ir.primitive import REGISTRY, TRANSFORMS, JvpMode, Primitive, primitive
 from ..ir.structure import Body, Group, Runs, Structure
 from ..ir.types import Aval
 from .batching import elementwise, lanes
-from .implicit import certified, raise_unsolved, solution, solve_krylov
+from .implicit import raise_unsolved
 from .index import getitem
 from .lane_loops import looped
-from .ode import METHODS, bytes_of_method, ode, tangent_of
+from .ode import METHODS, bytes_of_method, tangent_of
 from .shape import broadcast_to, reshape_to, stop_gradient
 from .slopes import gradient_of
 from .structural.flags import instantiated, picked, spread
@@ -245,5 +245,3 @@ ode_path: Primitive = primitive(
         inner=(Group("time", 1), Group("state", 1), Group("slope", 1), Group("zero", 1)),
     ),
 )
-
-SOLVERS = frozenset({certified, crossed, ode, ode_path, solution, solve_krylov})  # what SciPy's solvers compute

@@ -12,7 +12,7 @@ from ...ir.graph import Graph, Node, Value
 from ...ir.loop_node import loop_of
 from ...ir.plan import Plan
 from .at_once import at_once
-from .footprint.scratch import scratch_of
+from .footprint.scratch import PART, scratch_of
 from .workspaces import StateRows, looped_once, rows_of_states, workspaces
 
 ALIGNED = 64  # bytes to which each place is aligned
@@ -172,7 +172,7 @@ def _live(plan: Plan, block: Block | None) -> np.ndarray[Any, np.dtype[np.int64]
     for i, node in enumerate(order.nodes):
         inside = sum(plan.bodies[body].peak for _, body in node.graphs if body in plan.bodies)
         live[i] += inside if block is None else inside // block[0] * block[1]
-        live[i] += scratch_of(node) if block is None else scratch_of(node, most=block[1])
+        live[i] += scratch_of(node, most=PART if block is None else block[1])
     return live
 
 

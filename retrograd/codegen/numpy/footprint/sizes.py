@@ -13,8 +13,10 @@ from ....ir.loop_node import LoopNode, loop_of
 from ....ir.plan import Plan
 from ....ir.types import Aval
 from ....ops.cumulative import runs_backwards
+from ....ops.implicit import certified, solution, solve_krylov
 from ....ops.module_arrays import module_arrays
-from ....ops.ode_events import SOLVERS
+from ....ops.ode import ode
+from ....ops.ode_events import crossed, ode_path
 from ....ops.structural.call import call
 from ....ops.structural.exit_if import exit_if
 from ....ops.structural.guard import guard
@@ -33,7 +35,8 @@ from ..structural.steps_at_once import StepsWriter, write_steps
 from .scratch import scratch_of
 from .thinned import STEADY
 
-RESULTS = SOLVERS | {elements, host}  # of which only the results and the workspace are known
+CALLS = frozenset({certified, crossed, ode, ode_path, solution, solve_krylov})  # of functions that compute with values
+RESULTS = CALLS | {elements, host}  # of which only the results and the workspace are known
 NO_MEMORY = frozenset({absent, module_arrays, step_numbers})  # the second belongs to the module, not to a call
 
 
@@ -110,7 +113,7 @@ class Sizes(WorkspaceEmitter):
             for out in node.outputs:
                 self.line(f"{self.assign(out)} = __nothing")
             return
-        if prim in SOLVERS:
+        if prim in CALLS:
             self._call_bodies(node)
         if prim in RESULTS or (prim.multi and prim not in EMITTERS):
             for out in node.outputs:
