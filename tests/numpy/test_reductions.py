@@ -401,8 +401,8 @@ def test_statistics_read_like_written_by_hand() -> None:
 @pytest.mark.parametrize("name", ["max", "min", "maximum.reduce", "minimum.reduce"])
 @pytest.mark.parametrize("axis", [None, 0, 1, ()])
 def test_the_sign_of_a_zero_beside_an_initial_one_is_numpys(name: str, axis: Any) -> None:
-    f = functools.reduce(getattr, name.split("."), np)
+    f: Any = functools.reduce(getattr, name.split("."), np)
     for initial, a in itertools.product((0, -0.0), itertools.product((0.0, -0.0), repeat=3)):
         x = np.array([a])
-        found, expected = (g(x, axis=axis, initial=initial) for g in (rg.jit(f), f))  # type: ignore[operator]
+        found, expected = (g(x, axis=axis, initial=initial) for g in (rg.jit(f), f))
         assert np.array_equal(np.signbit(found), np.signbit(expected))
