@@ -109,8 +109,10 @@ def parameters_here(run: str, dask_worker: Any) -> int:
 def test_parameters_travel_once_for_each_step_and_worker(client: Any) -> None:
     steps, shards = 5, data(32)
     f = D.value_and_grad(network, client, shards=shards)
+    client.amm.stop()  # every two seconds it drops one of two copies, which a task may fetch again
     for seed in range(steps):
         f(weights(seed))
+    client.amm.start()
     moved = client.run(parameters_here, f.engine.run)  # type: ignore[attr-defined]  # of a ClusterEngine
     assert sum(moved.values()) <= steps  # the other worker has them from the client
     assert f.report is not None
