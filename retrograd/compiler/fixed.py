@@ -23,8 +23,8 @@ NANS = math.nan, -math.nan
 
 def _with_one_nan(x: Any) -> Any:
     """The value with the same object for each nan of a sign: structures compare by ``==``, and so would never agree."""
-    if type(x) is tuple and any(map(ne, x, x)):
-        return tuple(map(_with_one_nan, x))
+    if type(x) is tuple:
+        return tuple(map(_with_one_nan, x)) if any(map(ne, x, x)) or tuple in map(type, x) else x
     return NANS[math.copysign(1.0, x) < 0.0] if type(x) is float and math.isnan(x) else x
 
 

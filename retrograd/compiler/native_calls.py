@@ -32,10 +32,8 @@ def shorten(compiled: Any, found: Found, args: tuple[Any, ...], kwargs: dict[str
         return
     maker = of_kernel(paths, "server")
     if maker is not None:
-        arranged = getattr(compiled._transform, "fixed", None)
         try:
-            given = (args, kwargs) if arranged is None else arranged(compiled._function, args, kwargs)
-            patterns = pattern_of(call, *given)
+            patterns = pattern_of(call, args, kwargs)
         except NoPattern:
             return
         _serve(compiled, paths, call, maker, patterns)

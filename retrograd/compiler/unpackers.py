@@ -24,6 +24,7 @@ from ..tracer.trace import CURRENT
 from ..tracer.tree import children, flatten, is_known_dataclass
 from .compilation import INSPECTORS
 from .compiled import UNSERVED
+from .fixed import Fixed
 from .paths import Found, Paths
 from .settings import OVERRIDES, config
 from .signature import Call
@@ -33,6 +34,8 @@ MOST_LEAVES = 1000
 MOST_UNPACKERS = 16  # of one function
 MOST_KEYS = 1000  # of one unpacker
 VALUES = frozenset({int, bool, str, bytes})  # static arguments that are known by their value
+TYPES = "?" + np.typecodes["AllInteger"] + np.typecodes["AllFloat"]
+NUMBERS = frozenset({float, complex, *(np.dtype(code).type for code in TYPES)})  # and by their text, but not nan
 REFUSED: WeakSet[Paths] = WeakSet()  # those of calls that no unpacker can tell
 SCOPE = {
     "__name__": __name__,  # its frame is below the user's, and ours
@@ -57,25 +60,29 @@ def know(compiled: Any, found: Found, args: tuple[Any, ...], kwargs: dict[str, A
         return
     if found.paths in REFUSED:
         return
-    _know(compiled, found.paths, call, args, kwargs)
+    arranged = getattr(compiled._transform, "fixed", None)
+    given = (args, kwargs) if arranged is None else arranged(compiled._function, args, kwargs)
+    _know(compiled, found.paths, call, args, kwargs, given)
     for shorter in SHORTER:
-        shorter(compiled, found, args, kwargs)
+        shorter(compiled, found, *given)
 
 
-def _know(compiled: Any, paths: Paths, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Let an unpacker find the paths, unless none can tell such calls."""
+def _know(
+    compiled: Any, paths: Paths, call: Call, args: tuple[Any, ...], kwargs: dict[str, Any], given: tuple[Any, Any]
+) -> None:
+    """Let an unpacker find the paths, unless none can tell such calls; ``given`` has ``Fixed`` for static numbers."""
     servers = compiled._servers
     unpackers = [server for server in servers if isinstance(server, FunctionType)]
     for unpack in unpackers:
         if unpack.__globals__["traced"] == call.traced and (key := unpack(None, args, kwargs)) is not UNSERVED:
             break
     else:
-        leaves, spec = flatten((args, kwargs))
+        leaves, spec = flatten(given)
         if spec != call.spec or any(map(operator.is_not, leaves, call.leaves)):
             REFUSED.add(paths)  # the transform takes arguments in its own way
             return
         try:
-            unpack = _made(*_UnpackerWriter(call.traced, leaves).source(spec, args, kwargs))
+            unpack = _made(*_UnpackerWriter(call.traced, leaves).source(spec, *given))
         except (_NoExactType, RecursionError):  # of containers within hundreds of others
             REFUSED.add(paths)
             return
@@ -100,6 +107,7 @@ class _UnpackerWriter:
         self._traced, self._leaves = {*traced}, leaves
         self._lines: list[str] = []
         self._found: list[str] = []  # variables of the leaves so far
+        self._key: list[str] = []  # what tells the call from others of this structure
         self._names = 0
         usual = {"usual": config.base, "known": {}, "others": defaultdict(dict)}  # one dict for each of the settings
         self._told = SURROUNDINGS[-1].told
@@ -110,19 +118,18 @@ class _UnpackerWriter:
         positional, keywords = children(spec)
         self._positions(args, positional, "args", "len(args) != {n}")
         self._entries(kwargs, keywords, "kwargs", "(*kwargs,) != {keys}" if kwargs else "kwargs")
-        key: list[str] = []
         traced: list[str] = []
         static: list[str] = []
         for k, (x, name) in enumerate(zip(self._leaves, self._found, strict=True)):
             (traced if k in self._traced else static).append(name)
-            key += self._leaf(x, name, k in self._traced)
+            self._key += self._leaf(x, name, k in self._traced)
         lines = [
             "if CURRENT.get() is not None:",
             "    return UNSERVED",
             *self._lines,
             "settings = OVERRIDES.get() or config.base",
             "versions = known if settings is usual else others[settings]",
-            f"key = ({''.join(part + ', ' for part in key)})",
+            f"key = ({''.join(part + ', ' for part in self._key)})",
             "if compiled is None:",
             "    return versions, key",
             f"statics = [{', '.join(static)}]",
@@ -163,6 +170,8 @@ class _UnpackerWriter:
             self._found.append(name)
         elif x is None:
             self._unless(f"{name} is not None")
+        elif kind is Fixed:
+            self._fixed(x.value, name)
         elif kind in (dict, OrderedDict):
             self._unless(f"type({name}) is not {self._held(kind)} or len({name}) != {len(x)}")
             self._entries(x, spec, name, self._other_keys(x, name))
@@ -174,6 +183,23 @@ class _UnpackerWriter:
             self._lines += [f"{inner} = {name}.{f.name}" for inner, f in zip(names, fields(kind), strict=True)]
             for inner, f, sub in zip(names, fields(kind), children(spec), strict=True):
                 self._part(getattr(x, f.name), sub, inner)
+        else:
+            raise _NoExactType
+
+    def _fixed(self, x: Any, name: str) -> None:
+        """Test a static number, or a tuple of such; nan is not served, since its text does not tell its sign."""
+        kind = type(x)
+        if x is None:
+            self._unless(f"{name} is not None")
+        elif kind is tuple:
+            self._unless(f"type({name}) is not tuple or len({name}) != {len(x)}")
+            names = [self._name() for _ in x]
+            self._lines += [f"{', '.join(names)}, = {name}"] if names else []
+            for part, inner in zip(x, names, strict=True):
+                self._fixed(part, inner)
+        elif kind in VALUES or (kind in NUMBERS and not np.isnan(x)):
+            self._unless(f"type({name}) is not {self._held(kind)}" + f" or {name} != {name}" * (kind in NUMBERS))
+            self._key.append(name if kind in VALUES else f"told({name})")
         else:
             raise _NoExactType
 

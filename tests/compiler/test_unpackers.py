@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import itertools
 import traceback
+import zlib
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -151,6 +152,63 @@ def test_the_others_are_taken_apart_at_each_call(name: str, monkeypatch: pytest.
     assert not g._servers
     monkeypatch.setattr(unpackers, "_UnpackerWriter", lambda *_: pytest.fail("it is tried again"))
     np.testing.assert_allclose(g(*args, **kwargs), f(*args, **kwargs), rtol=1e-12)
+
+
+STATIC = [  # values of one static argument, each two of which must not be taken for one another
+    *(1, 2, True, 1.0, 1.5, 0.0, -0.0, float("inf"), 2.0 + 0j, "1", b"1", None, Text("1"), 10**30),
+    *(np.float64(1.0), np.float64(-0.0), np.float32(1.0), np.int64(1), np.bool_(True)),
+    *((), (1, 2), (1, True), (2, 1), (1.0, 2), (0.0, 2), (-0.0, 2), ((1, 2),), (1, (2,)), ("1", 2), (1, None)),
+    *([1, 2], [1.0, 2], {"k": 1}, {"k": 2}, {"l": 1}, Pair(1, 2), Other(1, 2), np.tanh, np.sin, (1, np.tanh), range(3)),
+]
+NANS = [float("nan"), -float("nan"), (1, float("nan")), (1, -float("nan")), ((float("nan"),), 1)]
+
+
+def mark(x: Any) -> int:
+    """A number for each value, type and sign."""
+    if isinstance(x, (tuple, list)):
+        return zlib.crc32(repr([type(x), *map(mark, x)]).encode())
+    sign = np.copysign(1.0, x) if isinstance(x, float) else 0
+    return zlib.crc32(f"{type(x)} {x!r} {sign}".encode())
+
+
+def marked() -> Any:
+    return rg.jit(lambda x, n: x * mark(n), static_argnums=1)
+
+
+def test_calls_with_any_static_values_are_right() -> None:
+    g = marked()
+    for n in [*STATIC, *NANS, *reversed(STATIC), *NANS] * 2:
+        assert g(1.0, n) == mark(n), n
+
+
+@pytest.mark.parametrize("n", STATIC, ids=repr)
+def test_a_known_static_value_is_not_taken_apart_again(n: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    g = marked()
+    g(1.0, n)
+    monkeypatch.setattr(Compiled, "_take", lambda *_: pytest.fail("it is taken apart"))
+    assert [g(x, n) for x in (1.0, 2.0)] == [mark(n), 2 * mark(n)]
+
+
+def test_one_unpacker_serves_all_static_numbers_of_a_type() -> None:
+    g = rg.jit(lambda x, n, shape: x * n + len(shape), static_argnames=("n", "shape"))
+    for n in range(20):
+        assert g(1.0, n, shape=(n, 3)) == n + 2
+    assert len(g._servers) == 1
+
+
+@pytest.mark.parametrize("n", NANS, ids=repr)
+def test_static_nans_are_compiled_once(n: Any) -> None:
+    g = rg.jit(lambda x, n: x - mark(n), static_argnums=1)
+    for x in (1.0, 2.0, 3.0):
+        assert g(x, n) == x - mark(n)
+    assert g.cache_info().misses == 1
+
+
+def test_an_array_in_place_of_a_static_number_is_refused() -> None:
+    g = rg.jit(lambda x, n: x * n, static_argnums=1)
+    g(X, 3)
+    with pytest.raises(rg.errors.OptionError, match="the static argument 1 holds an array"):
+        g(X, X)
 
 
 def test_the_frame_of_an_unpacker_is_ours() -> None:
