@@ -5,7 +5,7 @@ from __future__ import annotations
 import dis
 from enum import Enum
 from functools import partial
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import CodeType, FunctionType, MethodType, ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -76,4 +76,9 @@ def is_watched(x: Any) -> bool:
         return is_watched(x.__func__ if is_a(x, MethodType) else x.func)
     if is_a(x, FunctionType):
         return not is_library(x)
-    return not is_a(x, (type, Enum, ModuleType)) and not is_library(type(x))
+    return not is_a(x, (type, Enum, ModuleType)) and (not is_library(type(x)) or _is_namespace(type(x)))
+
+
+def _is_namespace(cls: type) -> bool:
+    """Whether a class is one of Python's whose attributes are the user's alone, and which have no hash."""
+    return cls is SimpleNamespace or (cls.__name__ == "Namespace" and cls.__module__ == "argparse")

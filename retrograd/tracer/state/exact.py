@@ -225,7 +225,7 @@ def told(x: Any) -> tuple[Any, ...]:
     """
     cls = type(x)
     if not is_watched(x):
-        return (cls, x) if is_unhashable(cls) else exactly(x)
+        return exactly(x) if cls is slice or not is_unhashable(cls) else (cls, x)
     read = None if is_a(x, BaseException) else reader_of(cls)  # whose arguments may have no hash
     return (cls,) if read is None else (cls, *exactly(read(x)))
 
