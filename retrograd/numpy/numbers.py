@@ -125,7 +125,7 @@ def unwrap(p: Any, discont: Any = None, axis: int = -1, *, period: Any = 2 * np.
     high, ambiguous = (period // 2, period % 2 == 0) if integer else (period / 2, True)
     wrapped = np.mod(dd + high, period) - high
     if ambiguous:
-        wrapped = np.where((wrapped == -high) & (dd > 0), high, wrapped)
+        wrapped = np.where((wrapped == -high) & (dd > 0), wrapped + period, wrapped)  # high, with wrapped's derivative
     steps = np.where(np.abs(dd) < discont, 0, wrapped - dd)
     first = tuple(slice(None, 1) if k == axis % np.ndim(shadow_of(p)) else slice(None) for k in range(p.ndim))
     rest = tuple(slice(1, None) if k == axis % np.ndim(shadow_of(p)) else slice(None) for k in range(p.ndim))

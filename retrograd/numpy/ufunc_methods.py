@@ -33,7 +33,8 @@ def _logsumexp(a: Any, axis: Axis, keepdims: bool, where: bool) -> Any:
     a = as_dtype(a, np.logaddexp.reduce(np.zeros(1, a.dtype)).dtype)
     top = np.max(a, axis=axis, keepdims=True, initial=-np.inf)
     top = apply(stop_gradient, [np.where(np.isfinite(top), top, 0)])
-    found = np.log(np.sum(np.exp(a - top), axis=axis, keepdims=keepdims))
+    total = np.sum(np.exp(a - top), axis=axis, keepdims=keepdims)
+    found = np.where(total == 0, -np.inf, np.log(np.where(total == 0, 1, total)))
     return found + (top if keepdims else np.reshape(top, np.shape(shadow_of(found))))
 
 

@@ -281,6 +281,8 @@ def test_unwrap():
     assert_traced(lambda p: (np.unwrap(p), np.unwrap(p, axis=0), np.unwrap(p, 4.0), np.unwrap(p, period=3.0)), p)
     assert_traced(lambda p: np.unwrap(p, period=4), np.array([0, 1, 2, -1, 0, 5]))
     assert_differentiable(lambda p: np.unwrap(p, axis=0) * p, p)
+    weights, half = np.arange(1.0, 5.0), np.array([0.0, 180.0, 0.0, 180.0])  # steps of half a period are no jumps
+    np.testing.assert_array_equal(rg.grad(lambda p: np.sum(weights * np.unwrap(p, period=360)))(half), weights)
 
 
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "truediv", "floordiv", "mod", "pow"])

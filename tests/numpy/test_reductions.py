@@ -406,3 +406,9 @@ def test_the_sign_of_a_zero_beside_an_initial_one_is_numpys(name: str, axis: Any
         x = np.array([a])
         found, expected = (g(x, axis=axis, initial=initial) for g in (rg.jit(f), f))
         assert np.array_equal(np.signbit(found), np.signbit(expected))
+
+
+def test_gradients_of_logaddexp_where_all_terms_are_nothing():
+    x = np.array([[-np.inf, -np.inf], [-np.inf, 1.0]])
+    found = rg.grad(lambda x: np.sum(np.array([1.0, 2.0]) * np.logaddexp.reduce(x, axis=1)))(x)
+    np.testing.assert_array_equal(found, [[0.0, 0.0], [0.0, 2.0]])
