@@ -15,8 +15,7 @@ from ..ir.types import Aval, aval_of
 from ..ops.structural.loops import MOST_STEPS
 from ..ops.structural.throw import Leaving
 from ..tracer.around import kept
-from ..tracer.array import wrap
-from ..tracer.record import is_settled
+from ..tracer.array import settled, wrap
 from ..tracer.trace import BY_VALUE, Trace
 from ..tracer.tree import map_leaves
 from ..where import user_site
@@ -34,7 +33,7 @@ def examples(
     In a function that is recorded for all values, or does not run on its examples, loops run a few steps only. If these
     ``operands`` are all known, the results become constants of the function, and loops run to their ends.
     """
-    known = operands is not None and all(map(is_settled, operands))
+    known = operands is not None and settled(operands)
     token = MOST_STEPS.set(None if trace.runs or known else FEW)
     try:
         return run()

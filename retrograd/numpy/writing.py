@@ -11,7 +11,7 @@ from ..errors import CapturedWriteError
 from ..ir.types import Aval
 from ..ops import index as ops
 from ..ops.gather import once, scatter_add
-from ..tracer.array import Tracer, cast_to, same_memory, shadow_of, tracers_in
+from ..tracer.array import Tracer, cast_to, same_memory, settled, shadow_of, tracers_in
 from ..tracer.creation import fresh
 from ..tracer.index_arrays import Index, example_index, is_traced
 from ..tracer.indexing import put
@@ -182,7 +182,7 @@ def _add_at(x: Tracer, index: Any, value: Any) -> bool:
     trace = owner([x, *tracers_in([value, *at.operands])])
     check_writable(x, trace)
     trace.builder.where = user_site(2)[0]
-    if x.const and at.known(value):
+    if x.const and settled([value, *at.operands]):
         np.add.at(x.shadow, example_index(x, index), shadow_of(value))
         x.storage.version += 1
         return True

@@ -24,7 +24,7 @@ from ..where import Where, is_ours, user_site
 from .foreign import adviser
 from .held import Held
 from .mutation import make_traced, read
-from .trace import BY_VALUE, OF_NUMBERS, STOPPED, Storage, Trace, noting_failure, owner
+from .trace import BY_VALUE, OF_NUMBERS, STOPPED, Capture, Storage, Trace, noting_failure, owner
 
 NUMBERS = (bool, int, float, complex, np.generic)
 
@@ -174,7 +174,7 @@ def tracers_in(operands: Sequence[Any]) -> list[Tracer]:
 
 def settled(operands: Sequence[Any]) -> bool:
     """Whether all operands are plain numbers, so that the result is known while tracing."""
-    return all(x.const if type(x) is Tracer else not isinstance(x, ndarray) for x in operands)
+    return all(x.const if type(x) is Tracer else not isinstance(x, (ndarray, Capture)) for x in operands)
 
 
 def symbol_in(trace: Trace, x: Any) -> Symbol:

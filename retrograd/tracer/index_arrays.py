@@ -102,10 +102,6 @@ class Index:
         flat = np.ravel_multi_index(tuple(np.broadcast_arrays(*places)), tuple(shape[k] for k in axes))
         return np.unique(flat).size == flat.size
 
-    def known(self, value: Any) -> bool:
-        """Whether the operands and ``value`` are plain numbers; an array of the user's is not, since it may change."""
-        return all(i.const if isinstance(i, Tracer) else not isinstance(i, ndarray) for i in (value, *self.operands))
-
     def symbols(self, trace: Trace) -> list[Any]:
         """The operands in ``trace``."""
         return [symbol_in(trace, i) for i in self.operands]

@@ -16,7 +16,7 @@ from ..ir.rewrite import walk
 from ..ir.types import Aval
 from ..where import user_site
 from .around import whole
-from .array import NUMBERS, Tracer, shadow_of, symbol_in, wrap, wrap_all
+from .array import NUMBERS, Tracer, settled, shadow_of, symbol_in, wrap, wrap_all
 from .foreign import adviser
 from .interception import INTERCEPTION
 from .outside import trace_here
@@ -174,7 +174,7 @@ def insert(trace: Trace, graph: Graph, operands: Sequence[Any], shadows: Sequenc
     """Put a graph into ``trace``, applied to operands and captures; return its results as tracers."""
     where = user_site()[0]
     trace.count(max(len(graph.nodes), 1))
-    if all(is_settled(x) for x in operands) and not graph.effect and not _marked(graph):
+    if settled(operands) and not graph.effect and not _marked(graph):
         return [wrap(trace, None, shadow, where) for shadow in shadows]
     symbols = [placed(trace, x, v.aval) for x, v in zip(operands, graph.inputs, strict=True)]
     outs = place(trace.builder, graph, symbols)
@@ -197,10 +197,3 @@ def placed(trace: Trace, x: Any, aval: Aval | None = None) -> Symbol:
     if (kind := stateful(x)) is not None:
         return kind.capture(trace, x)
     return x if isinstance(x, Symbol) else symbol_in(trace, x)
-
-
-def is_settled(x: Any) -> bool:
-    """Whether an operand is a plain number, so that the result is known while tracing."""
-    if isinstance(x, Tracer):
-        return x.const
-    return not isinstance(x, Capture) and not isinstance(x, np.ndarray)
