@@ -14,7 +14,7 @@ from ..errors import CarryError, OptionError
 from ..ir.types import aval_of
 from ..tracer.array import shadow_of
 from ..tracer.interception import INTERCEPTION
-from ..tracer.record import enclosing
+from ..tracer.outside import trace_here
 from ..tracer.tree import flatten, unflatten, written
 from .batching import is_axis
 from .control import length_of, scan
@@ -88,7 +88,7 @@ def associative_scan(f: Callable[[Any, Any], Any], xs: Any, reverse: bool = Fals
     array([1., 3., 3., 4.])
     """
     check_functions("associative_scan", "associative_scan(f, xs) with f(a, b)", f)
-    if enclosing() is None:
+    if trace_here() is None:
         return Compiled(lambda xs: associative_scan(f, xs, reverse, axis), Transform("associative_scan"))(as_arrays(xs))
     given, spec = flatten(xs)
     for x in given:

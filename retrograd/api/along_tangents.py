@@ -28,7 +28,8 @@ from ..ir.types import Aval
 from ..passes.jvp import jvp as jvp_graph
 from ..passes.linearize import linearize as linearize_graph
 from ..tracer.containers import flatten_like
-from ..tracer.record import Recorded, enclosing
+from ..tracer.outside import trace_here
+from ..tracer.record import Recorded
 from ..tracer.trace import Capture
 from ..tracer.tree import flatten, unflatten
 from .at_a_point import chosen_of, split_aux
@@ -53,7 +54,7 @@ def jvp(
     along = [is_function(p) and not isinstance(t, Fn) for p, t in zip(primals, tangents, strict=False)]
     if any(along):
         return _jvp_along_functions(function, tuple(primals), tuple(tangents), along, has_aux, backend)
-    if config.debug_nans and enclosing() is None:
+    if config.debug_nans and trace_here() is None:
         return _pushed(function, tuple(primals), tuple(tangents), has_aux, _inspected)
     made = Composed("jvp", make=_pushing, options=(has_aux,), inline=sys.maxsize, backend=backend)
     found: tuple[Any, ...] = Compiled(function, made)(tuple(primals), tuple(tangents))
@@ -90,7 +91,7 @@ def _pushed(
 
 
 def _inserted(function: Graph, derivative: Graph, operands: list[Any], dots: list[Any]) -> Sequence[Any]:
-    trace = enclosing()
+    trace = trace_here()
     assert trace is not None
     return inserted(trace, derivative, [*operands, *dots])
 

@@ -27,7 +27,7 @@ from ..errors import OptionError, UnsupportedError
 from ..ops.elementwise import BOOL, ge, ne
 from ..ops.structural.cond import cond as primitive
 from ..tracer.array import Tracer, shadow_of, symbol_in
-from ..tracer.record import enclosing
+from ..tracer.outside import trace_here
 from ..tracer.tree import flatten, map_leaves
 
 
@@ -112,7 +112,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any) -
 def choose(label: str, index: Any, functions: Sequence[Callable[..., Any]], operands: tuple[Any, ...]) -> Any:
     """The results of one of the functions, chosen by a traced number when the compiled function runs."""
     check_single(label, "number", index, "choose elements with np.where, or use rg.vmap")
-    trace = enclosing()
+    trace = trace_here()
     at = _number(label, shadow_of(index), len(functions))
     if trace is None or len(functions) == 1 or not isinstance(index, Tracer) or index.const:
         return map_leaves(_own, functions[at](*map_leaves(_apart, operands)))

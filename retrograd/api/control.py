@@ -38,8 +38,8 @@ from ..ops.structural.scan import scan as scan_primitive
 from ..ops.structural.stack import step_numbers
 from ..ops.structural.while_loop import while_loop as while_primitive
 from ..tracer.array import Tracer, shadow_of
+from ..tracer.outside import trace_here
 from ..tracer.python_numbers import number
-from ..tracer.record import enclosing
 from ..tracer.tree import children, flatten, unflatten
 from .memory import MemoryPlan, plan_of
 from .ticking import Marks, Progressing
@@ -106,7 +106,7 @@ def scan(
 
     found: tuple[Any, Any] = (
         Compiled(scanned, Transform("scan"))(as_arrays(init), as_arrays(xs))
-        if enclosing() is None
+        if trace_here() is None
         else scanned(init, xs)
     )
     return found
@@ -116,7 +116,7 @@ def _scanned(
     body: Callable[[Any, Any], tuple[Any, Any]], start: Start, xs: Any, length: int | None, reverse: bool, memory: Any
 ) -> tuple[Any, Any]:
     """``scan`` inside a trace."""
-    trace = enclosing()
+    trace = trace_here()
     assert trace is not None
     items, xs_spec = flatten(xs)
     n = length_of(items, length)
@@ -241,12 +241,12 @@ def fori_loop(
     def counted(init: Any) -> Any:
         return marks.result(_counted(n, lower, step, start_of(marks.start(init), weak), memory))
 
-    return Compiled(counted, LOOP)(as_arrays(init)) if enclosing() is None else counted(init)
+    return Compiled(counted, LOOP)(as_arrays(init)) if trace_here() is None else counted(init)
 
 
 def _counted(n: Any, lower: Any, body: Callable[[Any, Any], Any], start: Start, memory: MemoryPlan) -> Any:
     """``fori_loop`` inside a trace: ``n`` steps, counted from ``lower``."""
-    trace = enclosing()
+    trace = trace_here()
     assert trace is not None
 
     steps = int(shadow_of(n))
@@ -369,12 +369,12 @@ def while_loop(
     def repeated(init: Any) -> Any:
         return marks.result(_while(cond, step, start_of(marks.start(init), weak), memory))
 
-    return Compiled(repeated, Transform("while_loop"))(as_arrays(init)) if enclosing() is None else repeated(init)
+    return Compiled(repeated, Transform("while_loop"))(as_arrays(init)) if trace_here() is None else repeated(init)
 
 
 def _while(cond: Callable[[Any], Any], body: Callable[[Any], Any], start: Start, memory: MemoryPlan) -> Any:
     """``while_loop`` inside a trace."""
-    trace = enclosing()
+    trace = trace_here()
     assert trace is not None
     decide = recorded_body(cond, "cond", [(start.shadows, start.spec)])
     one_bool("the condition of a while loop", decide)

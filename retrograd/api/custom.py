@@ -27,7 +27,8 @@ from ..ops.structural import custom as primitives
 from ..tracer.around import kept
 from ..tracer.array import NUMBERS, Tracer, shadow_of, symbol_in, wrap_all
 from ..tracer.containers import flatten_like
-from ..tracer.record import Recorded, enclosing, record
+from ..tracer.outside import trace_here
+from ..tracer.record import Recorded, record
 from ..tracer.trace import READER, Capture, Trace
 from ..tracer.tree import children, flatten, unflatten
 from ..where import user_site
@@ -58,7 +59,7 @@ class Custom(Travelling):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         args = self._positional(args, kwargs) if kwargs or len(args) < self._most else args
-        trace = enclosing()
+        trace = trace_here()
         if trace is None:
             return self._compiled(*args)
         ruling = RULING.get()

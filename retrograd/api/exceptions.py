@@ -21,7 +21,8 @@ from ..ops.structural.throw import throw_if as primitive
 from ..passes.control.catch_throws import catch
 from ..passes.inline import inline_into
 from ..tracer.array import symbol_in
-from ..tracer.record import enclosing, insert, record
+from ..tracer.outside import trace_here
+from ..tracer.record import insert, record
 from ..tracer.trace import Trace
 from ..tracer.tree import flatten
 from ..where import user_site
@@ -57,7 +58,7 @@ def throw_if(pred: Any, payload: Any = ()) -> None:
     (2.0, -0.0)
     """
     check_single("throw_if", "bool", pred, "reduce it with np.any or np.all")
-    trace = enclosing()
+    trace = trace_here()
     if trace is None or trace.runs:
         if pred:
             raise Thrown(payload)
@@ -153,7 +154,7 @@ def try_catch(
     check_functions(label, "try_catch(body, handler) with body() and handler(payload)", body, handler)
     if finally_ is not None:
         check_functions(label, "try_catch(body, handler, finally_) with finally_(value)", finally_)
-    trace = enclosing()
+    trace = trace_here()
     if trace is None:
         try:
             value = body()
@@ -226,14 +227,14 @@ def callcc(body: Callable[[Callable[[Any], Any]], Any]) -> Any:
     (9.0, 6.0)
     """
     check_functions("callcc", "callcc(body) with body(k)", body)
-    trace = enclosing()
+    trace = trace_here()
     if trace is None:
         return Compiled(lambda: callcc(body), Transform("callcc"))()
     tag = next(_number)
     inside: list[Any] = []  # the trace of the body, while it runs
 
     def k(value: Any) -> Any:
-        here: Any = enclosing()
+        here: Any = trace_here()
         if not inside:
             raise LeakedTracerError(
                 "the continuation of a callcc is called after its body has ended",
@@ -249,7 +250,7 @@ def callcc(body: Callable[[Callable[[Any], Any]], Any]) -> Any:
         raise Escape(tag, LEFT, here)
 
     def run() -> Any:
-        inside.append(enclosing())
+        inside.append(trace_here())
         try:
             return body(k)
         except Escape as escape:

@@ -13,7 +13,7 @@ from ..compiler.unknowns import Unknowns, flat, unknowns_of
 from ..errors import CapturedTracerError, ShapeError, TracerError
 from ..ops.implicit import implicit as primitive
 from ..tracer.array import Tracer
-from ..tracer.record import enclosing
+from ..tracer.outside import trace_here
 from ..tracer.swallowed import forget_since, refusals
 from ..tracer.tree import flatten
 from .lens_node import by_host
@@ -65,7 +65,7 @@ def implicit(residual: Callable[..., Any]) -> Callable[[Solver], Solver]:
 
         @functools.wraps(solver)
         def solved(*args: Any) -> Any:
-            return solver(*args) if enclosing() is None else _solution(residual, solver, args)
+            return solver(*args) if trace_here() is None else _solution(residual, solver, args)
 
         return solved
 
@@ -112,7 +112,7 @@ def _solution(residual: Callable[..., Any], solver: Solver, args: tuple[Any, ...
     given = [x for x in leaves if isinstance(x, (Tracer, np.ndarray, np.generic)) or type(x) is int]
     n = len(given)
     graphs, captures = closed([(first.graph, n, first.captures), (second.graph, n + 1, second.captures)])
-    trace = enclosing()
+    trace = trace_here()
     assert trace is not None
     operands = [operand(trace, x) for x in (*given, *captures)]
     (found,) = put(trace, primitive, {"body": graphs[0], "equation": graphs[1]}, operands)

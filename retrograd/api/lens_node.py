@@ -17,8 +17,8 @@ from ..ops.structural import host as hosts
 from ..tracer.array import shadow_of, symbol_in, wrap, wrap_all
 from ..tracer.containers import prefix_leaves, register_container
 from ..tracer.foreign import adviser
-from ..tracer.outside import Plainly
-from ..tracer.record import enclosing, record
+from ..tracer.outside import Plainly, trace_here
+from ..tracer.record import record
 from ..tracer.swallowed import forget_since, refusals
 from ..tracer.tree import flatten, map_leaves, unflatten
 from ..where import user_site
@@ -94,7 +94,7 @@ def _closed(pair: Callable[..., Any], args: Args) -> tuple[Any, Closed]:
 
     seeds = [np.ones_like(shadow_of(x))[()] for x, f in zip(leaves, on, strict=True) if f]
     recorded = record(run, "pullback", seeds, ["ct" for _ in seeds], concrete=False)
-    trace = enclosing()
+    trace = trace_here()
     assert trace is not None
     residuals = [
         wrap(trace, c.payload, c.shadow, None) if isinstance(c.payload, Symbol) else c.payload
@@ -102,7 +102,7 @@ def _closed(pair: Callable[..., Any], args: Args) -> tuple[Any, Closed]:
     ]
 
     def pull(cts: Sequence[Any], known: Sequence[Any]) -> Args:
-        within = enclosing()
+        within = trace_here()
         assert within is not None
         return _tree(inserted(within, recorded.graph, [*cts, *known]), args)
 
@@ -198,7 +198,7 @@ def taken_apart(args: Args) -> tuple[list[Any], Callable[[Sequence[Any]], Args]]
 
 def _called(function: Callable[..., Sequence[Any]], operands: Sequence[Any], avals: Sequence[Aval]) -> list[Any]:
     """Record a host call in the current trace."""
-    trace = enclosing()
+    trace = trace_here()
     assert trace is not None
     host = hosts.Host(function, avals)
     where = trace.builder.where = user_site()[0]

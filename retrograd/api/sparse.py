@@ -16,7 +16,7 @@ from ..compiler.transform import Transform
 from ..errors import OptionError, UnsupportedError
 from ..ir.types import Aval
 from ..passes.find_sparsity import find_sparsity
-from ..tracer.record import enclosing
+from ..tracer.outside import trace_here
 from .along_tangents import jvp
 from .at_a_point import vjp
 from .batching import vmap
@@ -74,7 +74,7 @@ class SparseJacobian(Compiled):
 
     def _pattern(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[csr_array, Any, Any]:
         """The pattern of possible entries, and the avals of the argument and of the result."""
-        if enclosing() is not None:
+        if trace_here() is not None:
             raise UnsupportedError(
                 f"{self!r} is called inside a traced function, but a sparse matrix cannot be traced",
                 remedy="leave sparse=True out there, or use rg.jvp, rg.vjp and rg.hvp",

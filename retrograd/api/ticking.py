@@ -9,7 +9,7 @@ from typing import Any
 from ..errors import OptionError
 from ..ops.ticks import ticked
 from ..tracer.array import Tracer, apply
-from ..tracer.record import enclosing
+from ..tracer.outside import trace_here
 from ..tracer.tree import flatten, unflatten
 from ..where import user_site
 
@@ -40,11 +40,11 @@ class Marks:
 
     def start(self, init: Any) -> Any:
         """What the first step gets, which tells that the loop begins."""
-        return self._marked(init, "begin") if self.on and enclosing() is not None else init
+        return self._marked(init, "begin") if self.on and trace_here() is not None else init
 
     def result(self, tree: Any) -> Any:
         """The result of the loop, which tells that it has ended."""
-        return self._marked(tree, "end") if self.on and enclosing() is not None else tree
+        return self._marked(tree, "end") if self.on and trace_here() is not None else tree
 
     def _marked(self, tree: Any, event: str) -> Any:
         leaves, spec = flatten(tree)

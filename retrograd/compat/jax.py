@@ -14,7 +14,7 @@ from ..api.jit import jit
 from ..compiler.settings import OVERRIDES, config
 from ..errors import ControlFlowError, OptionError, ShapeError, TreeError, UnsupportedError
 from ..tracer.containers import flatten_like
-from ..tracer.record import enclosing
+from ..tracer.outside import trace_here
 from ..tracer.tree import Spec, flatten, unflatten
 from ..where import user_site
 from .flat_calls import Frame, Restricted, is_inexact, package, refuse_draws
@@ -72,7 +72,7 @@ def to_jax(function: Function, *, vmap_method: VmapMethod = "sequential", result
     made = JaxFunction(package("jax", "rg.to_jax"), function, vmap_method, result_shape_dtypes)
 
     def in_jax(*args: Any, **kwargs: Any) -> Any:
-        return function(*args, **kwargs) if enclosing() is not None else made(*args, **kwargs)
+        return function(*args, **kwargs) if trace_here() is not None else made(*args, **kwargs)
 
     return update_wrapper(in_jax, function, updated=())
 

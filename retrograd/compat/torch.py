@@ -10,7 +10,7 @@ import numpy as np
 
 from ..api.jit import jit
 from ..errors import UnsupportedError
-from ..tracer.record import enclosing
+from ..tracer.outside import trace_here
 from ..tracer.tree import flatten, unflatten
 from .flat_calls import Frame, Restricted, is_inexact, package, refuse_draws, seeded
 
@@ -55,7 +55,7 @@ def to_torch(function: Function) -> Function:
     made = TorchFunction(torch, function)
 
     def in_torch(*args: Any, **kwargs: Any) -> Any:
-        return function(*args, **kwargs) if enclosing() is not None else made(*args, **kwargs)
+        return function(*args, **kwargs) if trace_here() is not None else made(*args, **kwargs)
 
     wrapper: Function = torch.compiler.disable(update_wrapper(in_torch, function, updated=()))
     return wrapper

@@ -11,8 +11,8 @@ from ..ir.graph import Graph
 from ..ir.primitive import TRANSFORMS
 from ..passes.inline import inline_into
 from ..tracer.array import Tracer, shadow_of
-from ..tracer.outside import Plainly
-from ..tracer.record import Place, Recorded, enclosing, insert
+from ..tracer.outside import Plainly, trace_here
+from ..tracer.record import Place, Recorded, insert
 from ..tracer.trace import STATEFUL, Capture, Trace, stateful
 from .settings import config
 from .signature import Call
@@ -35,7 +35,7 @@ def called_inside(compiled: Callee, args: tuple[Any, ...], kwargs: dict[str, Any
 
     Code that interrupts a trace, such as a signal handler, is outside: there it is a plain call.
     """
-    trace = enclosing()
+    trace = trace_here()
     if trace is None:
         plain = {name: _outside(x) for name, x in kwargs.items()}
         with Plainly():

@@ -10,7 +10,7 @@ from typing import Any
 from ..ir.graph import Graph
 from ..passes.control.merge_paths import without_guards
 from ..passes.remat.split import divide, halves, together, turned, with_own_inputs
-from ..tracer.record import enclosing
+from ..tracer.outside import trace_here
 from ..tracer.trace import Capture
 from .executable import Executable
 from .inside import inserted
@@ -56,7 +56,7 @@ class Later:
         """The second half on what the code of the first one handed on."""
 
         def continued(more: Sequence[Any]) -> Sequence[Any]:
-            trace = enclosing()
+            trace = trace_here()
             if trace is None:
                 found: Sequence[Any] = code()(*kept, *more)
                 return found
@@ -73,7 +73,7 @@ class Later:
 
     def _on_residuals(self, evaluated: Evaluate, residuals: Sequence[Any]) -> Run:
         def continued(more: Sequence[Any]) -> Sequence[Any]:
-            trace = enclosing()
+            trace = trace_here()
             if trace is None:
                 return evaluated(self.graph, [*residuals, *more])
             return inserted(trace, turned(self.graph, self.budget), [*residuals, *more])
@@ -91,7 +91,7 @@ def on_operands(graph: Graph, first: Sequence[Any]) -> Run:
     code: list[Executable] = []
 
     def applied(more: Sequence[Any]) -> Sequence[Any]:
-        trace = enclosing()
+        trace = trace_here()
         if trace is not None:
             return inserted(trace, graph, [*first, *more])
         if not code:

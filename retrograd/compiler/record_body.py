@@ -20,7 +20,8 @@ from ..ops.structural.loops import MOST_STEPS
 from ..passes.inline import inline_into
 from ..tracer.array import Tracer, shadow_of, wrap_all
 from ..tracer.generators import HOISTED
-from ..tracer.record import Recorded, enclosing, placed, record
+from ..tracer.outside import trace_here
+from ..tracer.record import Recorded, placed, record
 from ..tracer.trace import MADE_UP, Capture, Trace, traceable
 from ..tracer.tree import Spec, flatten, leaf_paths, unflatten, written
 from ..where import user_site
@@ -150,7 +151,7 @@ def recorded_body(
             ) from None
 
     leaves = [x for group, _ in trees for x in group]
-    trace = enclosing()
+    trace = trace_here()
     token = HOISTED.set(hoists and (trace is None or trace.concrete or HOISTED.get()))
     try:
         return _recorded(run, label_of(function, label), leaves, hints, runs)

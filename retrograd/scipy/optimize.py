@@ -23,7 +23,7 @@ from ..ops import implicit, slopes
 from ..ops.shape import reshape_to
 from ..passes.inline import inline_into
 from ..tracer.array import Tracer, shadow_of
-from ..tracer.record import enclosing
+from ..tracer.outside import trace_here
 from ..tracer.trace import unsupported
 from .dispatch import Lazy, known, rest_of, stands_for
 from .problems import Equations, problem_of, refuse, vector_problem
@@ -99,7 +99,7 @@ def root(f: Callable[..., Any], x0: Any, *args: Any, **scipy_options: Any) -> An
 
 def _result(found: Any, unknowns: Unknowns, more: Callable[[Any], dict[str, Any]]) -> Any:
     """SciPy's result with the tree of unknowns; in a trace ``more`` gives what else there is."""
-    if enclosing() is None:
+    if trace_here() is None:
         found.x = unknowns.tree(np.reshape(found.x, (-1,)) if unknowns.spec is not None else found.x)
         return found
     x = unknowns.tree(found)
@@ -166,7 +166,7 @@ def brentq(f: Callable[..., Any], a: Any, b: Any, *args: Any, **scipy_options: A
     (left,) = inline_into(inner, graph, [number, *inner.inputs_like(graph.inputs[1:])])
     equation = inner.graph(graph.name, [reshape_to(left, (1,))])
     found = problem.solved("brentq", start, {"value": graph, "equation": equation}, scipy_options)
-    return found if enclosing() is None else found[0]
+    return found if trace_here() is None else found[0]
 
 
 def fixed_point(f: Callable[..., Any], x0: Any, *args: Any, **scipy_options: Any) -> Any:
@@ -265,7 +265,7 @@ def minimize(f: Callable[..., Any], x0: Any, *args: Any, **scipy_options: Any) -
     method = str(options.get("method") or ("L-BFGS-B" if bounded else "BFGS")).lower()
     if method not in (*BY_VALUES, *BY_GRADIENTS, *BY_PRODUCTS, *BY_HESSIANS):
         raise unsupported(f"rg.scipy.minimize with method={method!r}", "choose one of SciPy's methods by its name")
-    if bounded and method not in TO_THE_BOUND and enclosing() is not None:
+    if bounded and method not in TO_THE_BOUND and trace_here() is not None:
         raise unsupported(f"bounds with method={method!r}", f"choose one of {', '.join(TO_THE_BOUND)}")
     options["method"] = method
     problem = vector_problem("minimize", f, unknowns, args, 1, alone=True)
@@ -361,7 +361,7 @@ def least_squares(f: Callable[..., Any], x0: Any, *args: Any, **scipy_options: A
     options, bounded = dict(scipy_options), any(math.isfinite(x) for x in (*low, *high))
     if bounded:
         options |= {"bounds": (low, high), "method": options.get("method") or "dogbox"}
-    if bounded and options["method"] != "dogbox" and enclosing() is not None:
+    if bounded and options["method"] != "dogbox" and trace_here() is not None:
         raise unsupported(f"bounds with method={options['method']!r}", "choose dogbox")
     problem = vector_problem("least_squares", f, unknowns, args, None)
     graph = problem.graph

@@ -15,7 +15,7 @@ from ..errors import OptionError, ShapeError
 from ..ir.graph import Graph
 from ..ops import implicit
 from ..tracer.array import Tracer, is_known, shadow_of
-from ..tracer.record import enclosing
+from ..tracer.outside import trace_here
 from ..tracer.trace import unsupported
 from ..tracer.tree import Spec, flatten, unflatten
 
@@ -30,7 +30,7 @@ class Problem(NamedTuple):
 
     def solved(self, solver: str, start: Any, bodies: Bodies, options: dict[str, Any], **more: Any) -> Any:
         """The vector of unknowns in a trace; outside, what SciPy returns."""
-        trace = enclosing()
+        trace = trace_here()
         given = tuple((name, _plain(name, value)) for name, value in options.items() if value is not None)
         if trace is not None:
             attrs = {**bodies, "solver": solver, "options": given, "symmetric": False, **more}
@@ -99,7 +99,7 @@ def problem_of(f: Callable[..., Any], x: Any, args: Sequence[Any], equations: Eq
     """Record the equations; outside of a trace once for each signature."""
     leaves, spec = flatten(tuple(args))
     leaves = [strong(y) if isinstance(y, (Tracer, bool, float, complex)) else y for y in leaves]
-    if enclosing() is None:
+    if trace_here() is None:
         graph, operands = prepared(f, equations, x, *unflatten(spec, leaves))
         return Problem(graph, operands[1:])
     body = equations.body(f)

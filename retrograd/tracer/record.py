@@ -19,7 +19,6 @@ from .around import whole
 from .array import NUMBERS, Tracer, settled, shadow_of, symbol_in, wrap, wrap_all
 from .foreign import adviser
 from .interception import INTERCEPTION
-from .outside import trace_here
 from .surroundings import SURROUNDINGS
 from .trace import CURRENT, STATEFUL, Capture, Trace, owner, stateful, taint, traceable
 from .tree import Spec, flatten, map_leaves
@@ -163,11 +162,6 @@ def _output(trace: Trace, leaf: Any) -> Symbol:
     if isinstance(leaf, np.ndarray) and leaf.dtype == object:
         raise UnsupportedError("the function returns an array of objects", remedy="return numeric arrays")
     return symbol_in(trace, leaf)
-
-
-def enclosing() -> Trace | None:
-    """The trace that is recording here, if any; code that interrupts a trace is outside of it."""
-    return trace_here()
 
 
 def insert(trace: Trace, graph: Graph, operands: Sequence[Any], shadows: Sequence[Any], place: Place) -> list[Any]:

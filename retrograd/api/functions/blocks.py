@@ -14,7 +14,7 @@ from ...errors import ShapeError, TreeError
 from ...passes.control.expose_calls import Axis
 from ...tracer.array import shadow_of, wrap
 from ...tracer.containers import flatten_up_to
-from ...tracer.record import enclosing
+from ...tracer.outside import trace_here
 from ...tracer.tree import flatten, map_leaves, unflatten
 from ...where import user_site
 from ..batching import vmap
@@ -152,7 +152,7 @@ def _own(x: Any) -> Any:
     """An input that a function may write into: the write stays in the trace, or in a copy."""
     if not isinstance(x, np.ndarray):
         return x
-    trace = enclosing()
+    trace = trace_here()
     return np.array(x) if trace is None else wrap(trace, trace.capture(x), np.array(x), user_site()[0])
 
 

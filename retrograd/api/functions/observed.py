@@ -20,7 +20,7 @@ from ...ops.structural.applied import applied, marks
 from ...passes.control.expose_calls import Axis, Exposed, Site, expose
 from ...tracer.array import Tracer, shadow_of, symbol_in, wrap
 from ...tracer.containers import register_container
-from ...tracer.record import enclosing
+from ...tracer.outside import trace_here
 from ...tracer.swallowed import forget_since, refusals
 from ...tracer.trace import STOPPED, Trace
 from ...tracer.tree import Spec, flatten, unflatten
@@ -93,12 +93,12 @@ class FunctionValue:
         functools.update_wrapper(self, function, updated=())
         self.function = function
         self.calls = Calls(next(_number))
-        home = enclosing()
+        home = trace_here()
         if home is not None:
             HOMES[self.calls.key] = home
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        trace, where = enclosing(), user_site()[0]
+        trace, where = trace_here(), user_site()[0]
         home = HOMES.get(self.calls.key)
         if trace is None or home is None or not trace.descends_from(home):
             raise LeakedTracerError(
