@@ -7,10 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy import (
-    generic,  # by name: in a trace, np.ndarray goes through interception
-    ndarray,  # by name: in a trace, np.ndarray goes through interception
-)
+from numpy import generic, ndarray  # by name: in a trace, np.ndarray goes through interception
 
 from ..errors import CapturedWriteError
 from ..ir.builder import Builder

@@ -8,14 +8,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from types import (
-    BuiltinFunctionType,
-    CodeType,
-    FunctionType,
-    MappingProxyType,
-    MethodType,
-    ModuleType,
-)
+from types import BuiltinFunctionType, CodeType, FunctionType, MappingProxyType, MethodType, ModuleType
 from typing import Any
 
 from ..array import Tracer

@@ -8,13 +8,7 @@ import random
 import weakref
 from abc import abstractmethod
 from collections.abc import Iterator
-from types import (
-    FunctionType,
-    MappingProxyType,
-    MemberDescriptorType,
-    MethodType,
-    ModuleType,
-)
+from types import FunctionType, MappingProxyType, MemberDescriptorType, MethodType, ModuleType
 from typing import Any
 
 import numpy as np
