@@ -243,7 +243,7 @@ class CustomJvp(Custom):
         (body_graph, rule_graph), captures = closed(
             [(body.graph, n, body.captures), (typed(ruled.graph, body.graph), len(examples), ruled.captures)]
         )
-        rule_graph = captures_before_tangents(rule_graph, n, len(examples), len(captures), inexact)
+        rule_graph = captures_before_tangents(rule_graph, n, len(examples), len(captures))
         check_linear(rule_graph, n + len(captures), len(body_graph.outputs))
         outs = _emit(trace, primitives.custom_jvp, {"body": body_graph, "rule": rule_graph}, call, captures)
         return results_of(body)(outs)

@@ -111,7 +111,7 @@ def _numbers(aval: Aval, draw: Callable[..., Any]) -> Any:
     return x if aval.kind == "array" else x[()] if aval.kind == "scalar" else x.item()
 
 
-def captures_before_tangents(graph: Graph, n: int, m: int, captures: int, inexact: Sequence[bool]) -> Graph:
+def captures_before_tangents(graph: Graph, n: int, m: int, captures: int) -> Graph:
     """Reorder inputs (x..., ẋ..., c...) to (x..., c..., ẋ..., ċ...): captures are arguments like the others."""
     b = Builder()
     inputs = graph.inputs

@@ -12,7 +12,7 @@ from ..ir.primitive import TRANSFORMS
 from ..passes.inline import inline_into
 from ..tracer.array import Tracer, shadow_of
 from ..tracer.outside import Plainly, trace_here
-from ..tracer.record import Place, Recorded, insert
+from ..tracer.record import Recorded, insert
 from ..tracer.trace import STATEFUL, Capture, Trace, stateful
 from .settings import config
 from .signature import Call
@@ -82,9 +82,9 @@ def _recorded_once(compiled: Callee, trace: Trace, call: Call) -> tuple[Recorded
     return made
 
 
-def inserted(trace: Trace, graph: Graph, operands: Sequence[Any], place: Place = inline_into) -> list[Any]:
+def inserted(trace: Trace, graph: Graph, operands: Sequence[Any]) -> list[Any]:
     """Put a graph into a trace, applied to values and captures; its results as traced values."""
-    return insert(trace, graph, operands, example_results(trace, graph, operands), place)
+    return insert(trace, graph, operands, example_results(trace, graph, operands), inline_into)
 
 
 def example_results(trace: Trace, graph: Graph, operands: Sequence[Any]) -> Sequence[Any]:

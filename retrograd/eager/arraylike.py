@@ -150,7 +150,7 @@ class Eager(ArrayLike):
         return self.apply(np.compress, (condition, self, axis), {})
 
     def reshape(self, *shape: Any, order: Any = "C", copy: bool | None = None) -> Any:
-        return self.apply(np.reshape, (self, shape[0] if len(shape) == 1 else shape), _other("C", order))
+        return self.apply(np.reshape, (self, shape[0] if len(shape) == 1 else shape), _other(order))
 
     def transpose(self, *axes: Any) -> Any:
         if not axes or axes == (None,):
@@ -159,7 +159,7 @@ class Eager(ArrayLike):
         return self.apply(np.transpose, (self, order), {})
 
     def flatten(self, order: Any = "C") -> Any:
-        return self.apply(np.ravel, (self,), _other("C", order))
+        return self.apply(np.ravel, (self,), _other(order))
 
     def astype(
         self, dtype: Any, order: Any = "K", casting: Any = "unsafe", subok: bool = True, copy: bool = True
@@ -277,9 +277,9 @@ def _in_place(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def _other(usual: Any, order: Any) -> dict[str, Any]:
+def _other(order: Any) -> dict[str, Any]:
     """The option ``order``, where it is not the usual one."""
-    return {} if order == usual else {"order": order}
+    return {} if order == "C" else {"order": order}
 
 
 def _writing(self: Eager, *_: Any, **__: Any) -> Any:

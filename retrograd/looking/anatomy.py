@@ -123,16 +123,16 @@ class Anatomy:
         if later is None:
             planned = self._labelled(run(self.derived.graph, PIPELINE, settings, until="divide"), FORWARD)
             self.planned = planned
-            return (self._code(planned, run(planned, ("divide",), settings), FORWARD, ordered),)
+            return (self._code(run(planned, ("divide",), settings), FORWARD, ordered),)
         planned = self.planned = self._labelled(later.planned(settings), FORWARD)
-        first = self._code(planned, later.first(planned), FORWARD, ordered)
+        first = self._code(later.first(planned), FORWARD, ordered)
         back = later.second(planned, settings)
         known = {final_of(node.where) for node in walk(back)} & self.operations.keys()
         if not known:
             back = self._labelled(back, ADJOINT)
-        return first, self._code(back, back, ADJOINT, ordered)
+        return first, self._code(back, ADJOINT, ordered)
 
-    def _code(self, labelled: Graph, graph: Graph, part: str, ordered: bool) -> Piece:
+    def _code(self, graph: Graph, part: str, ordered: bool) -> Piece:
         executable = Executable(graph, ordered=ordered)
         numbers = {final_of(node.where) for node in walk(graph)}
         return Piece(part, executable, tuple(sorted(n for n in numbers if n is not None and n in self.operations)))

@@ -28,7 +28,7 @@ def completion(parser: argparse.ArgumentParser, shell: str) -> str:
     """The script for a shell: ``eval "$(retrograd completion bash)"``, and ``retrograd completion fish | source``."""
     commands = dict(_commands(parser))
     if shell == "fish":
-        return "".join(_fish(parser, commands))
+        return "".join(_fish(commands))
     values = [
         f'        "{name} {flag}") COMPREPLY=($(compgen -W "{" ".join(choices)}" -- "$word")); return;;'
         for name, command in commands.items()
@@ -56,7 +56,7 @@ def _options(parser: argparse.ArgumentParser) -> Iterator[tuple[str, list[str], 
             yield flag, [str(x) for x in action.choices or ()], action.help or ""
 
 
-def _fish(parser: argparse.ArgumentParser, commands: dict[str, argparse.ArgumentParser]) -> Iterator[str]:
+def _fish(commands: dict[str, argparse.ArgumentParser]) -> Iterator[str]:
     for name, command in commands.items():
         about = (command.description or "").split("\n")[0].replace("'", "\\'")
         yield f"complete -c retrograd -n __fish_use_subcommand -f -a {name} -d '{about}'\n"

@@ -17,6 +17,7 @@ from .sections import STYLE, Section, page_of
 DRAWN = 120  # operations up to which a graph is drawn; larger ones are text
 LISTED = 400  # lines of text of a larger graph
 WIDE, HIGH, GAP, ROW = 132, 34, 14, 66
+FITTING = 19  # characters of a line in a box
 FILLS = {"input": "#4a90d933", "operation": "#8884", "output": "#d9774a44"}
 WORDS = (
     "and as assert break class continue def del elif else except False finally for from global if import in is lambda "
@@ -141,9 +142,9 @@ def _result(node: Node, names: Mapping[Any, str]) -> str:
     return aval if name.isdigit() else f"{name}: {aval}"
 
 
-def _fitting(text: str, most: int = 19) -> str:
+def _fitting(text: str) -> str:
     text = printable(text)
-    return escape(text if len(text) <= most else f"{text[: most - 1]}…")
+    return escape(text if len(text) <= FITTING else f"{text[: FITTING - 1]}…")
 
 
 def _layers(names: Sequence[str], edges: Sequence[tuple[str, str]]) -> list[list[str]]:

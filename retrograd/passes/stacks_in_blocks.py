@@ -76,12 +76,12 @@ class _StackGroups(RowGroups):
         self.shared: set[Node] = set()  # what a loop makes for itself of these
         for node in graph.nodes:
             role = rows.roles.get(node)
-            if role is not None and all(self._is_cheap(v, rows) for v in role.rows) and self._is_made_again(node, rows):
+            if role is not None and all(self._is_cheap(v, rows) for v in role.rows) and self._is_made_again(node):
                 self.again.add(node)
         super().__init__(graph, rows)
         self.again.difference_update(self.level)  # they wait for products themselves
 
-    def _is_made_again(self, node: Node, rows: Rows) -> bool:
+    def _is_made_again(self, node: Node) -> bool:
         views = node.prim is broadcast or node.prim.alias is not None
         aval = node.out.aval
         least = AGAIN if aval.shape[-1] >= LONG else AGAIN_SHORT

@@ -33,7 +33,7 @@ from .forms import (
 from .solutions import solve
 
 
-def _cholesky_push(t: Symbol, out: Symbol, x: Symbol) -> Any:
+def _cholesky_push(t: Symbol, out: Symbol) -> Any:
     """Murray, Differentiation of the Cholesky decomposition (arXiv 1602.07527), eq. 8."""
     inner = solve(out, adjoint(solve(out, hermitian(t))))
     return out @ half(inner)
@@ -45,7 +45,7 @@ cholesky: Primitive = primitive(
     square,
     "np.linalg.cholesky({0})",
     batch=elementwise,
-    diff=(push(lambda t, out, x: _cholesky_push(t, out, x) if x.size else None),),
+    diff=(push(lambda t, out, x: _cholesky_push(t, out) if x.size else None),),
 )
 
 

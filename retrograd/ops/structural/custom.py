@@ -27,16 +27,15 @@ def _run(evaluate: Any, node: Node, *args: Any) -> Any:
     return evaluate(node.attrs["body"], args)
 
 
-def _batched(graph: Graph, size: int, flags: Sequence[bool], full: bool) -> tuple[Graph, list[bool]]:
-    """A graph over lanes; with ``full`` every result carries them."""
+def _batched(graph: Graph, size: int, flags: Sequence[bool]) -> tuple[Graph, list[bool]]:
+    """A graph over lanes, which every result carries."""
     inner = Builder()
     inputs = [
         inner.input(_lane(size, v.aval) if f else v.aval, v.hint) for v, f in zip(graph.inputs, flags, strict=True)
     ]
     outs, on = TRANSFORMS.batch(inner, graph, size, inputs, flags)
-    if full:
-        outs, on = [lanes(size, o, f) for o, f in zip(outs, on, strict=True)], [True] * len(outs)
-    return inner.graph(f"{graph.name}_vmap", outs), list(on)
+    full = [lanes(size, o, f) for o, f in zip(outs, on, strict=True)]
+    return inner.graph(f"{graph.name}_vmap", full), [True] * len(full)
 
 
 def _lane(size: int, aval: Aval) -> Aval:
@@ -69,8 +68,8 @@ def _split(b: Builder, rule: Graph, args: list[Symbol], dots: list[Symbol], mode
 
 def _custom_jvp_batch(prim: Primitive, size: int, args: list[Symbol], flags: list[bool], **graphs: Graph) -> Any:
     dots = [f for f, x in zip(flags, graphs["body"].inputs, strict=True) if x.aval.inexact]
-    body, on = _batched(graphs["body"], size, flags, full=True)
-    rule, _ = _batched(graphs["rule"], size, [*flags, *dots], full=True)
+    body, on = _batched(graphs["body"], size, flags)
+    rule, _ = _batched(graphs["rule"], size, [*flags, *dots])
     return args[0].builder.emit(prim, [x.value for x in args], {"body": body, "rule": rule}), on
 
 
@@ -101,11 +100,11 @@ def _custom_vjp_rule(b: Builder, node: Node, args: list[Symbol], tans: list[Any]
 
 
 def _custom_vjp_batch(prim: Primitive, size: int, args: list[Symbol], flags: list[bool], **graphs: Graph) -> Any:
-    body, on = _batched(graphs["body"], size, flags, full=True)
-    forward, kept = _batched(graphs["forward"], size, flags, full=True)
+    body, on = _batched(graphs["body"], size, flags)
+    forward, kept = _batched(graphs["forward"], size, flags)
     n = len(graphs["body"].outputs)
     cts = [True] * (len(graphs["backward"].inputs) - (len(kept) - n))
-    backward, _ = _batched(graphs["backward"], size, [*kept[n:], *cts], full=True)
+    backward, _ = _batched(graphs["backward"], size, [*kept[n:], *cts])
     shared = [not f for f, x in zip(flags, graphs["body"].inputs, strict=True) if x.aval.inexact]
     backward = _summed(backward, shared)
     attrs = {"body": body, "forward": forward, "backward": backward}
@@ -184,7 +183,7 @@ def _linear_transpose(b: Builder, node: Node, operands: list[Any], cts: list[Any
 def _linear_batch(prim: Primitive, size: int, args: list[Symbol], flags: list[bool], backward: Graph) -> Any:
     n = len(args) - len(backward.outputs)
     cts = [True] * (len(backward.inputs) - n)
-    over, _ = _batched(backward, size, [*flags[:n], *cts], full=True)
+    over, _ = _batched(backward, size, [*flags[:n], *cts])
     full = [*args[:n], *(lanes(size, x, f) for x, f in zip(args[n:], flags[n:], strict=True))]
     made = args[0].builder.emit(prim, [x.value for x in full], {"backward": over})
     return made, [True] * len(made)

@@ -218,16 +218,14 @@ def _scan_batch(prim: Primitive, size: int, args: list[Symbol], flags: list[bool
     outs = [lanes(size, o, f) if w else o for o, f, w in zip(outs, out_flags, want, strict=True)]
     outs = [inner.coerce(o, lane_aval(size, v.aval, w)) for o, v, w in zip(outs, body.outputs, want, strict=True)]
     graph = inner.graph(body.name, outs)
-    operands = _over_lanes(b, size, args, parts, body, flags)
+    operands = _over_lanes(size, args, parts, body, flags)
     carry, arrays, stacks = make_scan(b, graph, parts, operands, length, reverse, count, attrs.get("memory"))
     _, y_flags, _ = parts.results(want)
     arrays = [move_axis(y, 1, 0) if f else y for y, f in zip(arrays, y_flags, strict=True)]
     return [*carry, *arrays, *stacks], want
 
 
-def _over_lanes(
-    b: Builder, size: int, args: Sequence[Symbol], parts: Layout, body: Graph, flags: Sequence[bool]
-) -> list[Symbol]:
+def _over_lanes(size: int, args: Sequence[Symbol], parts: Layout, body: Graph, flags: Sequence[bool]) -> list[Symbol]:
     """The operands of a loop over lanes: carries get lanes if they must, and the axis of steps stands before lanes."""
     c, k, xs = parts.operands(args)
     _, k_flags, x_flags = parts.operands(flags)
@@ -269,7 +267,7 @@ def _batch_counts(
     k_new = [inner.coerce(new, old.aval) for new, old in zip(k_new, k, strict=True)]
     step = inner.graph(body.name, [*k_new, t - 1 if reverse else t + 1, *stacks])
 
-    c_args, k_args, x_args = Layout(parts.consts, parts.carry).operands(_over_lanes(b, size, rest, parts, body, flags))
+    c_args, k_args, x_args = Layout(parts.consts, parts.carry).operands(_over_lanes(size, rest, parts, body, flags))
     start = b.coerce(longest, t.aval) - 1 if reverse else b.zeros(t.aval)
     operands = [*c_args, counts, leader, *k_args, start, *x_args]
     wide = Layout(parts.consts + 2, parts.carry + 1)

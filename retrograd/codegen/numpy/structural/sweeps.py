@@ -39,7 +39,7 @@ def _around(graph: Graph) -> Callable[[Any], Any] | None:
 AROUND.append(_around)
 
 
-def _schedule_source(text: Any, kept: str = "", count: str = "") -> str:
+def _schedule_source(text: Any, kept: str, count: str) -> str:
     """Source of the schedule."""
     if isinstance(text, tuple) and text and isinstance(text[0], str):
         return f"{text[0]}({', '.join(_schedule_source(x, kept, count) for x in text[1:])})"
