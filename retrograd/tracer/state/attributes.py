@@ -45,14 +45,14 @@ def attribute(reader: StateReader, obj: Any, name: str, value: Any) -> Any:
     found = static_member(type(obj), name)
     if is_a(obj, type):
         _of_class(reader, obj, name, value, found)
-    elif _is_librarys(found):
+    elif _is_library_property(found):
         value = _of_library(reader, obj, name, value)
     else:
         _of_instance(reader, obj, name, value, found)
     return reader.adopt(value, obj, name)
 
 
-def _is_librarys(found: Any) -> bool:
+def _is_library_property(found: Any) -> bool:
     """Whether a member of a class is a property of a library, whose code is not observed."""
     return is_a(found, property) and is_library(found.fget) and not of_ours(found.fget)
 
@@ -183,7 +183,7 @@ def reads_unseen(f: Any) -> bool:
 
 def asked_for(reader: StateReader, obj: Any, name: str) -> None:
     """Take note of what ``getattr(obj, name)`` reads, which the user's code is about to call."""
-    if reader.sees(obj) and _is_librarys(static_member(type(obj), name)):
+    if reader.sees(obj) and _is_library_property(static_member(type(obj), name)):
         reader.whole(obj)
     elif not is_a(obj, (type, ModuleType)) and _runs_code(obj, name):  # once, in that call
         attribute(reader, obj, name, None)
@@ -217,7 +217,7 @@ def over(reader: StateReader, given: Any, name: str) -> None:
     """Take note of what ``super(cls, obj).name`` reads: an attribute of one of the classes above."""
     cls, obj = given
     mro = (obj if is_a(obj, type) and issubclass(obj, cls) else type(obj)).__mro__
-    if _is_librarys(_defined(reader, mro[mro.index(cls) + 1 :], name)):  # which cannot be asked again
+    if _is_library_property(_defined(reader, mro[mro.index(cls) + 1 :], name)):  # which cannot be asked again
         reader.whole(obj)
 
 

@@ -115,7 +115,7 @@ def _hands_over(reader: StateReader, f: Any, args: Any) -> bool:
         _question(reader, getattr, args)
     elif is_a(f, BUILTIN):
         return _call_of_builtin(reader, f, args)
-    elif type(f) is MethodType and _reads_unseen(f) and (f.__self__ is HIDDEN or reader.sees(f.__self__)):
+    elif type(f) is MethodType and _is_library_method(f) and (f.__self__ is HIDDEN or reader.sees(f.__self__)):
         reader.whole(f.__self__)
     elif _is_followed(f):
         if _takes_trees(f):
@@ -173,7 +173,7 @@ def _taken_from(reader: StateReader, iterator: Any) -> None:
             reader.whole(x)
 
 
-def _reads_unseen(f: MethodType) -> bool:
+def _is_library_method(f: MethodType) -> bool:
     """Whether a method of an object of a library, or one that a class of the user's inherits from it."""
     inherited = isinstance(f.__func__, FunctionType) and is_library(f.__func__)
     return is_library(type(f.__self__)) or (inherited and not of_ours(f.__func__))

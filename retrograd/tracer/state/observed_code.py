@@ -81,7 +81,7 @@ class Shown(Protocol):
     result: Any  # a value made by code that may not be observed
     parameter: Any  # the value of a parameter
     spread: Any  # the operands of ``f(*args, **kw)``, one after the other
-    called: Any  # (callable, arguments, keywords or None) of such a call; it gives back what is called
+    called: Any  # (callable, arguments[, keywords]) of such a call; it gives back what is called
     iterated: Any  # the operand of an iteration
     unpacked: Any  # the operand of ``a, b = c``
     pattern: Any  # the class of a pattern
@@ -109,8 +109,7 @@ class Rewriting:
         for k, i in enumerate(instructions):
             if isinstance(i, Instr):
                 after = instructions[k + 1] if k + 1 < len(instructions) else None
-                alone = _ends_with(instructions, k) or _comprehends(instructions, k)
-                b.extend([i] if alone else self._observed(i, before, after))
+                b.extend([i] if _is_unseen(instructions, k) else self._observed(i, before, after))
                 before = i
                 if i.name == "RESUME" and i.arg == 0:
                     b.extend(self._parameters(code, next(x for x in instructions[k + 1 :] if isinstance(x, Instr))))
@@ -312,20 +311,17 @@ def spread_form(version: tuple[int, int], arg: Any, before: str) -> tuple[bool, 
     return before != "PUSH_NULL", before == "PUSH_NULL"
 
 
-def _ends_with(instructions: list[Any], k: int) -> bool:
-    """Whether a call ends a ``with``: an interrupt between the block and ``__exit__`` would leave the context open."""
-    if instructions[k].name not in ("PRECALL", "CALL"):
+def _is_unseen(instructions: list[Any], k: int) -> bool:
+    """Whether an instruction is a call that is not shown: of a comprehension, which is observed, or of ``__exit__``.
+
+    An interrupt between the block of a ``with`` and its ``__exit__`` would leave the context open.
+    """
+    name = instructions[k].name
+    if name not in ("PRECALL", "CALL"):
         return False
-    first = k - 1 if instructions[k].name == "CALL" and getattr(instructions[k - 1], "name", "") == "PRECALL" else k
+    first = k - 1 if name == "CALL" and getattr(instructions[k - 1], "name", "") == "PRECALL" else k
     given = [(getattr(i, "name", ""), getattr(i, "arg", 0)) for i in instructions[max(first - 4, 0) : first]]
-    return is_exit(VERSION, given, instructions[k].arg)
-
-
-def _comprehends(instructions: list[Any], k: int) -> bool:
-    """Whether a call runs a comprehension: its code is observed, and it gives what that makes."""
-    first = k - 1 if instructions[k].name == "CALL" and getattr(instructions[k - 1], "name", "") == "PRECALL" else k
-    before = instructions[first - 1] if first else None
-    return instructions[k].name in ("PRECALL", "CALL") and getattr(before, "name", "") == "GET_ITER"
+    return any(name == "GET_ITER" for name, _ in given[-1:]) or is_exit(VERSION, given, instructions[k].arg)
 
 
 def is_exit(version: tuple[int, int], given: list[tuple[str, Any]], count: int) -> bool:

@@ -278,7 +278,7 @@ class Over(Observer):
 
 
 class CalledSpread(Observer):
-    """The callable, the arguments and the keywords of such a call; it gives back what is called."""
+    """The callable, the arguments and the keywords of ``f(*args, **kw)``; it gives back what is called."""
 
     __slots__ = ()
 
@@ -305,7 +305,7 @@ def written(reader: StateReader, x: Any) -> Any:
 
 @observer
 def whole(reader: StateReader, x: Any) -> Any:
-    """What a pattern or a slice looks into, or ``**`` spreads."""
+    """What a pattern looks into, or ``**`` spreads."""
     reader.whole(x)
     return x
 
