@@ -84,13 +84,13 @@ def answered(method: Function) -> Function:
     return handler
 
 
-def rest_of(module: str) -> Callable[[str], Any]:
-    """A module's ``__getattr__``: for names without a substitute, and for classes, it gives SciPy's own object."""
+def rest_of(module: str, own: Mapping[str, Any] = {}) -> Callable[[str], Any]:
+    """A module's ``__getattr__``: its ``own`` substitutes by name; for other names, and for classes, SciPy's object."""
 
     def find(name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
-        return getattr(importlib.import_module(module), name)
+        return own[name] if name in own else getattr(importlib.import_module(module), name)
 
     return find
 

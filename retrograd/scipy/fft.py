@@ -33,8 +33,4 @@ def _by_numpy(name: str) -> Function:
 
 
 TRANSFORMS = {name: _by_numpy(name) for name in (*ONE_AXIS, *SEVERAL, *SHIFTS)}
-_rest = rest_of("scipy.fft")
-
-
-def __getattr__(name: str) -> Any:
-    return TRANSFORMS[name] if name in TRANSFORMS else _rest(name)
+__getattr__ = rest_of("scipy.fft", TRANSFORMS)

@@ -346,18 +346,11 @@ def least_squares(f: Callable[..., Any], x0: Any, *args: Any, **scipy_options: A
     """
     check_functions("least_squares", "rg.scipy.least_squares(f, x0, *args)", f)
     robust = None if scipy_options.get("loss") in (None, "linear") else "minimize a sum of losses by rg.scipy.minimize"
-    refused = {
-        "args": ARGS,
-        "jac": DERIVED,
-        "callback": CALLBACK,
-        "kwargs": ARGS,
-        "jac_sparsity": DERIVED,
-    }
+    refused = {"args": ARGS, "kwargs": ARGS, "jac": DERIVED, "jac_sparsity": DERIVED, "callback": CALLBACK}
     refuse("least_squares", scipy_options, refused | ({} if robust is None else {"loss": robust}))
     unknowns = unknowns_of(x0, "least_squares")
-    low, high = _bounds(
-        _paired(scipy_options.get("bounds"), len(shadow_of(unknowns.start))), len(shadow_of(unknowns.start))
-    )
+    n = len(shadow_of(unknowns.start))
+    low, high = _bounds(_paired(scipy_options.get("bounds"), n), n)
     options, bounded = dict(scipy_options), any(math.isfinite(x) for x in (*low, *high))
     if bounded:
         options |= {"bounds": (low, high), "method": options.get("method") or "dogbox"}

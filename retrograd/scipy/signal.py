@@ -20,11 +20,7 @@ from . import filters, frequencies, smoothing
 from .dispatch import Function, inexact, rest_of, stands_for
 
 BESIDE: dict[str, Function] = {f.__name__: f for f in (*filters.FOUND, *smoothing.FOUND, *frequencies.FOUND)}
-_rest = rest_of("scipy.signal")
-
-
-def __getattr__(name: str) -> Any:
-    return BESIDE[name] if name in BESIDE else _rest(name)
+__getattr__ = rest_of("scipy.signal", BESIDE)
 
 
 def operands(x: Any, v: Any) -> list[Any]:

@@ -24,16 +24,8 @@ MODES = {"mirror": "reflect", "nearest": "edge", "wrap": "wrap", "constant": "co
 def savgol_coeffs(
     window_length: Any, polyorder: Any, deriv: Any = 0, delta: Any = 1.0, pos: Any = None, use: str = "conv"
 ) -> Any:
-    window_length, polyorder, deriv, pos = (
-        given(name, value)
-        for name, value in (
-            ("window_length", window_length),
-            ("polyorder", polyorder),
-            ("deriv", deriv),
-            ("pos", pos),
-        )
-    )
-    return _signal.savgol_coeffs(window_length, polyorder, deriv, 1.0, pos, use) / delta**deriv
+    width, order, deriv = given("window_length", window_length), given("polyorder", polyorder), given("deriv", deriv)
+    return _signal.savgol_coeffs(width, order, deriv, 1.0, given("pos", pos), use) / delta**deriv
 
 
 @stands_for("scipy.signal.savgol_filter")
@@ -60,9 +52,8 @@ def savgol_filter(
     pads = [(0, 0)] * (x.ndim - 1) + [(left, width - 1 - left)]
     padding: Any = MODES[mode]
     fill = {"constant_values": cval} if mode == "constant" else {}
-    found = apply(recurrences.lfilter, lifted(weights, np.ones(1), np.pad(signal, pads, padding, **fill)))[
-        ..., width - 1 :
-    ]
+    found: Any = apply(recurrences.lfilter, lifted(weights, np.ones(1), np.pad(signal, pads, padding, **fill)))
+    found = found[..., width - 1 :]
     if mode == "interp":
         half = width // 2
         first = signal[..., :width] @ _edge(width, order, deriv, np.arange(half)).T

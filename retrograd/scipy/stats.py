@@ -244,15 +244,11 @@ def _discrete(name: str) -> Formula:
 
 def _family(families: dict[str, Family], distribution: Any, name: str) -> Family:
     if distribution.name not in families:
-        raise _refused(distribution, name)
+        raise unsupported(
+            f"scipy.stats.{distribution.name}.{name} of a traced value",
+            f"write the formula with scipy.special; known are {', '.join((*CONTINUOUS, *DISCRETE))}",
+        )
     return families[distribution.name]
-
-
-def _refused(distribution: Any, name: str) -> Exception:
-    return unsupported(
-        f"scipy.stats.{distribution.name}.{name} of a traced value",
-        f"write the formula with scipy.special; known are {', '.join((*CONTINUOUS, *DISCRETE))}",
-    )
 
 
 @methods("scipy.stats")
