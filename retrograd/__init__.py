@@ -143,9 +143,9 @@ __all__ = [
     "vmap",
     "while_loop",
 ]
-# `from retrograd import *` leaves out common words, such as Python's own map, and rooms, such as scipy.
+# `from retrograd import *` leaves out common words, such as Python's own map, and modules, such as scipy.
 _COMMON_WORDS = ("config", "load", "map", "name", "pull", "push", "require", "trace")
-_ROOMS = ("distributed", "eager", "errors", "functions", "ir", "nn", "optim", "progress", "scipy", "tree")
+_MODULES = ("distributed", "eager", "errors", "functions", "ir", "nn", "optim", "progress", "scipy", "tree")
 _LOADED_ON_FIRST_USE = {
     "distributed": ".distributed",
     "eager": ".eager",
@@ -163,12 +163,12 @@ _RARELY_CALLED = {
     "to_torch": ".compat.torch",
 }
 
-del numpy  # the room stays loaded, but is no name of the face: programs write plain NumPy
+del numpy  # the module stays loaded, but is no name of the face: programs write plain NumPy
 
 if not TYPE_CHECKING:  # a type checker sees the imports above, and so finds names that are wrong
 
     def __getattr__(name: str) -> Any:
-        """What not every program needs: rooms, and functions of rooms."""
+        """What not every program needs: modules, and functions of modules."""
         if name in _RARELY_CALLED:
             found = getattr(import_module(_RARELY_CALLED[name], __name__), name)
         elif name in _LOADED_ON_FIRST_USE:
@@ -181,4 +181,4 @@ if not TYPE_CHECKING:  # a type checker sees the imports above, and so finds nam
 
 def __dir__() -> list[str]:
     """The face, and nothing else."""
-    return [*__all__, *_COMMON_WORDS, *_ROOMS, "__version__"]
+    return [*__all__, *_COMMON_WORDS, *_MODULES, "__version__"]

@@ -26,7 +26,7 @@ _NOTHING = object()
 
 
 def __dir__() -> list[str]:
-    """What the room offers."""
+    """What users find here."""
     return __all__
 
 

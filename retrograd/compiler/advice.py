@@ -1,4 +1,4 @@
-"""Messages of compiled functions about recompilation: two warnings, and why a call would compile again."""
+"""Recompilation, as compiled functions tell of it: two warnings, why a call would compile again, and counts."""
 
 from __future__ import annotations
 

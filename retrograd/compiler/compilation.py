@@ -22,7 +22,7 @@ from .stages import PIPELINE, Rest, run
 if TYPE_CHECKING:
     from .later import Evaluate, Later
 
-INSPECTORS: dict[str, Callable[..., Any]] = {}  # functions of a compilation that the rooms around the core add
+INSPECTORS: dict[str, Callable[..., Any]] = {}  # what extensions do for compiled functions, by name
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ class Compilation:
     """One way through a function for one signature: the call, its recording, its graphs by stage, its code.
 
     ``signature`` holds all ways of the signature, which run in one piece of code. Graphs and code are made when they
-    are asked for. What a room makes of a compilation is a function of it: reports registers its own in INSPECTORS.
+    are asked for.
     """
 
     name: str

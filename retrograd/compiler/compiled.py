@@ -27,14 +27,14 @@ F = TypeVar("F", bound=Callable[..., Any])
 MOST_VERSIONS = 8  # of one signature, each for another state of what the function reads
 MOST_ONCE = 3  # recordings in a row that hold for one call, until a warning
 UNSERVED = object()  # what a server gives for a call that it does not know, or that is traced
-MEMBERS = ["at", "executable", "graph", "source"]  # and those that wings add
+MEMBERS = ["at", "executable", "graph", "source"]  # and those that extensions add
 
 
 class Compiled:
     """A function under a transform, compiled once for each structure, shapes, dtypes and static values.
 
     Call it like the plain function. ``at(*args)`` is the compilation for these arguments: its recording, graphs and
-    code. ``graph``, ``source`` and ``executable`` show parts of it; wings add further members. Code is made when the
+    code. ``graph``, ``source`` and ``executable`` show parts of it; extensions add members. Code is made when the
     function is called, or when the code is asked for.
     """
 
@@ -176,7 +176,7 @@ class Compiled:
 
 
 def member(function: F) -> F:
-    """Make a function of a compiled object a member of all: the wings so add theirs."""
+    """Make a function of a compiled object a member of all; extensions add theirs by it."""
     setattr(Compiled, function.__name__, function)
     MEMBERS.append(function.__name__)
     return function

@@ -51,7 +51,7 @@ class Config:
         return getattr(self.now(), name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if isinstance(vars(Config).get(name), property):  # of another room: part of no key
+        if isinstance(vars(Config).get(name), property):  # of an extension: part of no key
             return object.__setattr__(self, name, value)
         return object.__setattr__(self, "base", _replaced(self.base, {name: value}))
 

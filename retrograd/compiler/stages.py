@@ -64,7 +64,7 @@ def _rules(settings: Settings) -> list[Rule]:
     return [*rules, *(FAST if settings.fast else [])]
 
 
-IDLE = Stage(lambda graph, rest: graph)  # the place of a stage that a wing registers
+IDLE = Stage(lambda graph, rest: graph)  # the place of a stage that an extension registers
 STAGES: dict[str, Stage] = {
     "prune": of_pass(prune),
     "lower": of_pass(lower),

@@ -41,5 +41,5 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    """What the room offers."""
+    """What users find here."""
     return __all__

@@ -191,7 +191,7 @@ def _compiled_html(self: Compiled) -> str:
 tracebacks.install()
 OTHERWISE.append(terminal.on_terminal)
 CELLS.append(cells.cell_of)
-# These classes belong to lower rooms, which know no HTML.
+# These classes belong to lower packages, which know no HTML.
 for cls, name, function in (
     (Compiled, "source", source),
     (Compiled, "_repr_html_", _compiled_html),

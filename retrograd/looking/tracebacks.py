@@ -107,4 +107,4 @@ def install() -> None:
         shell.set_custom_exc((Exception,), _in_notebooks)
 
 
-Config.traceback = property(_get, _set)  # type: ignore[attr-defined]  # a setting of this room alone
+Config.traceback = property(_get, _set)  # type: ignore[attr-defined]  # a setting of this package alone

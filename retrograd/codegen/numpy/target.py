@@ -19,7 +19,7 @@ from .module import emit_module
 if TYPE_CHECKING:
     from ...ir.footprint import Footprint
 
-PASSES: list[Callable[[Graph], Graph]] = [absorb]  # the rooms around the core add further ones
+PASSES: list[Callable[[Graph], Graph]] = [absorb]  # extensions add further ones
 AROUND: list[Callable[[Graph], Callable[[Any], Any] | None]] = []  # what goes around the function of a graph
 CHECKS: list[Callable[[str], None]] = []  # what must accept source before it runs
 FAULTS = (ArithmeticError, LookupError, RuntimeError, ValueError)
@@ -31,7 +31,7 @@ class NumPy:
     """Modules of NumPy statements.
 
     Who makes it passes ``place``, which lays a graph out and is a pass, and ``measure``, which finds the memory of a
-    plan: this room must not import the first, and only budgets ask the second.
+    plan: this package must not import the first, and only budgets ask the second.
     """
 
     name = "numpy"
