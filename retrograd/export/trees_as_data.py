@@ -162,12 +162,7 @@ def _static_from_text(data: Any) -> Any:
     (text,) = rest
     if kind == "bool":
         return {"True": True, "False": False}[text]
-    readers: dict[str, Callable[[str], Any]] = {
-        "int": int,
-        "float": float.fromhex,
-        "str": str,
-        "bytes": bytes.fromhex,
-    }
+    readers: dict[str, Callable[[str], Any]] = {"int": int, "float": float.fromhex, "str": str, "bytes": bytes.fromhex}
     return readers[kind](text)
 
 

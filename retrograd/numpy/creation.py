@@ -292,20 +292,7 @@ OF_FIRST = (
 
 @substitutes("numpy")
 def _of_numpy(numpy: ModuleType) -> Mapping[str, Any]:
-    own = {
-        f.__name__: f
-        for f in (
-            isscalar,
-            array,
-            full,
-            full_like,
-            empty,
-            ndarray,
-            take,
-            fromiter,
-            asarray_chkfinite,
-        )
-    }
+    own = {f.__name__: f for f in (isscalar, array, full, full_like, empty, ndarray, take, fromiter, asarray_chkfinite)}
     numbers = np.number | np.bool
     types = {name: cls for name, cls in vars(np).items() if isinstance(cls, type) and issubclass(cls, numbers)}
     likes = {f"{name}_like": like(value) for name, value in (("zeros", 0), ("ones", 1), ("empty", 0))}

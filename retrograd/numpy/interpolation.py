@@ -64,8 +64,4 @@ def _periodic(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any, Any]:
     x, xp = np.remainder(x, period), np.remainder(xp, period)
     order = np.argsort(xp)
     xp, fp = xp[order], fp[order]
-    return (
-        x,
-        np.concatenate([xp[-1:] - period, xp, xp[:1] + period]),
-        np.concatenate([fp[-1:], fp, fp[:1]]),
-    )
+    return x, np.concatenate([xp[-1:] - period, xp, xp[:1] + period]), np.concatenate([fp[-1:], fp, fp[:1]])

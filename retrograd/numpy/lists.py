@@ -25,18 +25,7 @@ LOOKING = frozenset({"block", "ix_"})  # functions that look into lists themselv
 
 # Functions of lists of arrays.
 SEVERAL = frozenset(
-    {
-        "choose",
-        "column_stack",
-        "concat",
-        "concatenate",
-        "dstack",
-        "hstack",
-        "lexsort",
-        "multi_dot",
-        "stack",
-        "vstack",
-    }
+    {"choose", "column_stack", "concat", "concatenate", "dstack", "hstack", "lexsort", "multi_dot", "stack", "vstack"}
 )
 
 

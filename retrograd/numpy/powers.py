@@ -117,10 +117,4 @@ def _pow_in_place(self: Any, n: Any) -> Any:
     return assign(self, raised) if isinstance(self.shadow, np.ndarray) else raised
 
 
-METHODS.update(
-    {
-        "__pow__": _power,
-        "__rpow__": lambda self, other: _raise_to(other, self),
-        "__ipow__": _pow_in_place,
-    }
-)
+METHODS.update({"__pow__": _power, "__rpow__": lambda self, other: _raise_to(other, self), "__ipow__": _pow_in_place})

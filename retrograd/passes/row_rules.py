@@ -198,9 +198,7 @@ def _makes(prim: Primitive, x: Symbol) -> bool:
     return x.node is not None and x.node.prim is prim
 
 
-REASSOCIATE += [
-    Rule(lambda x, y, z: (x + y) * z, _of_softmax),
-]
+REASSOCIATE += [Rule(lambda x, y, z: (x + y) * z, _of_softmax)]
 NUMPY += [
     Rule(lambda x, y, i, k: sum_(x * y, axis=i, keepdims=k), _whole_sum),
     Rule(lambda x, i, k: sum_(square(x), axis=i, keepdims=k), lambda x, i, k: _whole_sum(x, x, i, k)),

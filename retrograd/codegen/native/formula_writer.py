@@ -287,11 +287,7 @@ class FormulaWriter:
                         to.line(f"{lanes}[{k}] += {terms.at(index, (*summed, AxisIndex(z)))};")
                     to.enclose(f"for (int64_t {k} = 0; {k} < {EACH}; {k}++) {{", inner.lines, SIMD)
 
-                self._by_eight(
-                    last,
-                    eight,
-                    lambda z: to.line(f"{rest} += {terms.at(index, (*summed, AxisIndex(z)))};"),
-                )
+                self._by_eight(last, eight, lambda z: to.line(f"{rest} += {terms.at(index, (*summed, AxisIndex(z)))};"))
 
             self._everywhere(outer, row, pragma="")
             to.line(f"const {dtype} {found} = ({_tree([f'{lanes}[{k}]' for k in range(EACH)])}) + {rest};")

@@ -77,10 +77,7 @@ def _way(
     kept = " + ".join(f"list({name})" for name in (*disks, states[0])) if disks else states[0]
     actions = emitter.actions(writer.node, writer.schedule(a["way"], kept))
     bodies = [a["advance"], a["back"], *([a["retape"], a["first"]] if tapes else [])]
-    with (
-        emitter.working(*bodies),
-        emitter.block(f"for {action}, {i}, {j} in {actions}:"),
-    ):
+    with emitter.working(*bodies), emitter.block(f"for {action}, {i}, {j} in {actions}:"):
         with emitter.block(f'if {action} == "advance":'), emitter.block(f"for {s} in {emitter.steps(i, j)}:"):
             writer.count("advances", 1)
             found = writer.step(a["advance"], [*consts, *now], writer.row(s))
