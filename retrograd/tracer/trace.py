@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 from weakref import ref
 
 import numpy as np
@@ -74,9 +74,7 @@ class Stateful(NamedTuple):
     stand_in: Callable[[Any, str | None], Any]  # what stands for one inside a trace, given its name
     capture: Callable[[Trace, Any], Symbol]  # makes one a trailing input
     example: Callable[[Trace, Any], Any]  # the copy that a trace and the traces inside it use
-    repeatable: Callable[
-        [Callable[..., Any], Sequence[Any]], Callable[..., Any]
-    ]  # code that sets them back if it fails
+    repeatable: Callable[[Callable[..., Any], Sequence[Any]], Callable[..., Any]]  # code that sets them back on failure
     rewinding: Callable[[Trace], Callable[[], None]]  # a function that sets the examples back to their present states
     watch: Callable[[], Any]  # made for one trace: it may ``add`` an object that others change unseen, and ``check``
 
@@ -164,9 +162,9 @@ class Trace:
     def lift(self, array: np.ndarray[Any, Any], storage: Storage | None = None) -> Symbol:
         """Enter an array made inside the trace by its present contents: as a constant, a range or a trailing input."""
         if not in_order(array):
-            return cast(
-                Symbol, TRANSFORMS.relaid(self.lift(plain := np.array(array, order="C"), storage), array, plain)
-            )
+            plain = np.array(array, order="C")
+            relaid: Symbol = TRANSFORMS.relaid(self.lift(plain, storage), array, plain)
+            return relaid
         flat = array.reshape(-1)
         if flat.size == 0 or (flat.view(f"V{flat.itemsize}")[:1] == flat.view(f"V{flat.itemsize}")).all():
             fill = flat[0].item() if flat.size else 0
