@@ -129,9 +129,8 @@ def recorded_body(
 ) -> Recorded:
     """A function recorded on one tree of examples per argument, for all values: decisions by Python are refused.
 
-    If the function does not run on the examples, they neither warn nor fail. With
-    ``may_leave``, a function that calls a continuation returns LEFT; with ``hoists``, it may draw random numbers,
-    unless the function around it may not.
+    If the function does not run on the examples, they neither warn nor fail. With ``may_leave``, a function that calls
+    a continuation returns LEFT; with ``hoists``, it may draw random numbers, unless the function around it may not.
     """
     own = parameter_names(function)
     names = own if len(own) == len(trees) else [f"arg{k}" for k in range(len(trees))]
@@ -160,16 +159,10 @@ def recorded_body(
 
 
 def _recorded(run: Callable[..., Any], name: str, leaves: list[Any], hints: list[str], runs: bool) -> Recorded:
-    entering = [_enters(x) for x in leaves]
+    entering = [(x, hint) for x, hint in zip(leaves, hints, strict=True) if _enters(x)]
+    given, names = [x for x, _ in entering], [hint for _, hint in entering]
     with nullcontext() if runs else made_up():
-        return record(
-            run,
-            name,
-            [x for x in leaves if _enters(x)],
-            [h for h, on in zip(hints, entering, strict=True) if on],
-            concrete=False,
-            gathers=True,
-        )
+        return record(run, name, given, names, concrete=False, gathers=True)
 
 
 @contextmanager
