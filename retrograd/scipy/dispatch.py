@@ -136,6 +136,11 @@ def array(x: Any) -> Any:
     return as_array(x) if isinstance(x, Tracer) else np.asarray(x)
 
 
+def cast(operands: Sequence[Any], dtype: Any) -> list[Any]:
+    """Operands of one dtype."""
+    return [x if x.dtype == dtype else astype(x, dtype) for x in operands]
+
+
 def known(x: Any) -> bool:
     """Whether an operand holds plain numbers that Python may look at."""
     return is_known(x) if isinstance(x, Tracer) else True

@@ -12,10 +12,10 @@ import numpy as np
 
 from ..ops import recurrences
 from ..tracer.array import Tracer, apply, shadow_of, tracers_in
-from ..tracer.operands import astype, axis_of, lifted
+from ..tracer.operands import axis_of, lifted
 from ..tracer.trace import owner, unsupported
 from ..tracer.tree import flatten, map_leaves
-from .dispatch import Lazy, known, stands_for
+from .dispatch import Lazy, cast, known, stands_for
 
 _signal = Lazy("scipy.signal")
 
@@ -33,11 +33,6 @@ def given(name: str, value: Any) -> Any:
     if not known(value):
         raise unsupported(f"scipy.signal with a traced {name}=", f"make {name} a plain number")
     return shadow_of(value)
-
-
-def cast(operands: list[Any], dtype: Any) -> list[Any]:
-    """Operands of one dtype."""
-    return [x if x.dtype == dtype else astype(x, dtype) for x in operands]
 
 
 def _reversed(x: Any) -> Any:

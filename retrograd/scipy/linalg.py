@@ -15,10 +15,10 @@ import numpy as np
 from ..ir.primitive import Primitive
 from ..ops import equations, matrix_functions
 from ..tracer.array import apply
-from ..tracer.operands import apply_all, astype, lifted
+from ..tracer.operands import apply_all, lifted
 from ..tracer.trace import unsupported
 from .decompositions import eigh, eigvalsh, norm, pinv, qr, svd, svdvals
-from .dispatch import double, inexact, rest_of, stands_for
+from .dispatch import cast, double, inexact, rest_of, stands_for
 
 __all__ = [
     "block_diag",
@@ -54,7 +54,7 @@ def _equal(*operands: Any) -> list[Any]:
     """Operands as arrays of one dtype that LAPACK has."""
     found = lifted(*map(inexact, operands))
     dtype = np.result_type(*(x.dtype for x in found), np.float32)
-    return [x if x.dtype == dtype else astype(x, dtype) for x in found]
+    return cast(found, dtype)
 
 
 def _no_stack(a: Any, ndim: int = 2) -> Any:

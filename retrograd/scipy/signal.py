@@ -14,10 +14,10 @@ import numpy as np
 
 from ..ops.convolution_nd import convolve_nd
 from ..tracer.array import apply, shadow_of
-from ..tracer.operands import astype, lifted
+from ..tracer.operands import lifted
 from ..tracer.trace import unsupported
 from . import filters, frequencies, smoothing
-from .dispatch import Function, inexact, rest_of, stands_for
+from .dispatch import Function, cast, inexact, rest_of, stands_for
 
 BESIDE: dict[str, Function] = {f.__name__: f for f in (*filters.FOUND, *smoothing.FOUND, *frequencies.FOUND)}
 __getattr__ = rest_of("scipy.signal", BESIDE)
@@ -27,7 +27,7 @@ def operands(x: Any, v: Any) -> list[Any]:
     """Two operands as arrays of one dtype, of numbers."""
     x, v = lifted(*(u if np.asarray(shadow_of(u)).dtype.kind in "iufc" else inexact(u) for u in (x, v)))
     dtype = np.result_type(x.dtype, v.dtype)
-    return [u if u.dtype == dtype else astype(u, dtype) for u in (x, v)]
+    return cast([x, v], dtype)
 
 
 def _convolved(x: Any, v: Any, mode: str, method: str) -> Any:

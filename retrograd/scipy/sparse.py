@@ -18,10 +18,10 @@ from ..ir.primitive import Primitive
 from ..ops.sparse import sparse_product, sparse_solve
 from ..tracer.array import apply
 from ..tracer.class_methods import Method, methods
-from ..tracer.operands import astype, lifted
+from ..tracer.operands import lifted
 from ..tracer.state.attributes import attribute
 from ..tracer.trace import READER, unsupported
-from .dispatch import Lazy, answered, inexact, rest_of, stands_for
+from .dispatch import Lazy, answered, cast, inexact, rest_of, stands_for
 
 scipy_sparse = Lazy("scipy.sparse")
 __getattr__ = rest_of("scipy.sparse")
@@ -36,7 +36,7 @@ def _applied(prim: Primitive, matrix: Any, x: Any, least: Any = np.float32) -> A
     if x.shape[0] != matrix.shape[1]:
         raise ValueError(f"matmul: dimension mismatch with signature (n,k={matrix.shape[1]}),(k={x.shape[0]})")
     dtype = np.result_type(data.dtype, x.dtype, least)
-    data, x = (u if u.dtype == dtype else astype(u, dtype) for u in (data, x))
+    data, x = cast([data, x], dtype)
     shape = tuple(int(n) for n in matrix.shape)
     return apply(prim, [data, indices, starts, x], shape=shape, by_rows=matrix.format != "csc")
 
