@@ -13,6 +13,7 @@ import numpy as np
 
 from ..compiler.compiled import Compiled
 from ..compiler.example_values import examples
+from ..compiler.record_body import closed
 from ..compiler.recording import assembler, results_of
 from ..compiler.signature import Call, is_traced, name_of, take_apart
 from ..compiler.transform import Transform
@@ -32,7 +33,7 @@ from ..tracer.record import Recorded, record
 from ..tracer.trace import READER, Capture, Trace
 from ..tracer.tree import children, flatten, unflatten
 from ..where import user_site
-from .rule_graphs import captures_before_tangents, check_linear, closed, prefixed, shaped, typed
+from .rule_graphs import captures_before_tangents, check_linear, prefixed, shaped, typed
 
 RULING: ContextVar[tuple[Custom, ...]] = ContextVar("retrograd_ruling", default=())  # those whose rules run here
 kept(RULING)

@@ -19,7 +19,6 @@ from ..ops.structural.loops import MOST_STEPS
 from ..passes.inline import inline_into
 from ..passes.transpose import transpose
 from ..tracer.swallowed import forget_since, refusals
-from ..tracer.trace import Capture
 
 
 def fitted(b: Builder, x: Symbol, aval: Aval, what: str) -> Symbol:
@@ -28,19 +27,6 @@ def fitted(b: Builder, x: Symbol, aval: Aval, what: str) -> Symbol:
         remedy = "return its real part" if x.shape == aval.shape else "return the shape of what it belongs to"
         raise ShapeError(f"{what} is {x.aval}, expected {aval}", remedy=remedy)
     return b.coerce(x, aval)
-
-
-def closed(graphs: Sequence[tuple[Graph, int, Sequence[Capture]]]) -> tuple[list[Graph], list[Capture]]:
-    """Give separately recorded graphs the union of their captures, which follow the first ``n`` inputs of each."""
-    union = {id(c.payload): c for _, _, captures in graphs for c in captures}
-    found = []
-    for graph, n, captures in graphs:
-        b = Builder()
-        inputs = b.inputs_like(graph.inputs[:n])
-        extra = {key: b.input(c.symbol.aval, c.symbol.value.hint) for key, c in union.items()}
-        outs = inline_into(b, graph, [*inputs, *(extra[id(c.payload)] for c in captures)])
-        found.append(b.graph(graph.name, outs))
-    return found, list(union.values())
 
 
 def typed(graph: Graph, body: Graph) -> Graph:
