@@ -13,18 +13,12 @@ from ...ir.structure import Body, Runs, Structure
 from ...ir.types import Aval
 from ..batching import lanes
 from ..reduce import sum_
-from .call import ONCE, make_call
+from .call import ONCE, make_call, results_of, run_call
 from .flags import instantiated, picked, spread
 
 
 def _body_shape(*avals: Aval, body: Graph, **graphs: Graph) -> tuple[Aval, ...]:
-    if body.in_avals != avals:
-        raise ValueError(f"the body takes {', '.join(map(str, body.in_avals))}, not {', '.join(map(str, avals))}")
-    return body.out_avals
-
-
-def _run(evaluate: Any, node: Node, *args: Any) -> Any:
-    return evaluate(node.attrs["body"], args)
+    return results_of(*avals, body=body)
 
 
 def _batched(graph: Graph, size: int, flags: Sequence[bool]) -> tuple[Graph, list[bool]]:
@@ -77,7 +71,7 @@ custom_jvp: Primitive = primitive(
     "custom_jvp",
     _body_shape,
     multi=True,
-    run=_run,
+    run=run_call,
     jvp=_custom_jvp_rule,
     batch=_custom_jvp_batch,
     structure=Structure(bodies=(ONCE, Body("rule", Runs.NEVER))),
@@ -124,7 +118,7 @@ custom_vjp: Primitive = primitive(
     "custom_vjp",
     _body_shape,
     multi=True,
-    run=_run,
+    run=run_call,
     jvp=_custom_vjp_rule,
     batch=_custom_vjp_batch,
     structure=Structure(bodies=(ONCE, Body("forward", Runs.NEVER), Body("backward", Runs.NEVER))),
