@@ -16,8 +16,15 @@ LINALG = Lazy("scipy.linalg")
 
 
 @stands_for("scipy.linalg.svd")
-def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, *_: Any, **options: Any) -> Any:
-    if options.get("lapack_driver", "gesdd") != "gesdd":
+def svd(
+    a: Any,
+    full_matrices: bool = True,
+    compute_uv: bool = True,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    lapack_driver: str = "gesdd",
+) -> Any:
+    if lapack_driver != "gesdd":
         raise unsupported("scipy.linalg.svd with lapack_driver=", "leave lapack_driver= out")
     if not compute_uv:
         return np.linalg.svd(array(a), compute_uv=False)
@@ -25,7 +32,7 @@ def svd(a: Any, full_matrices: bool = True, compute_uv: bool = True, *_: Any, **
 
 
 @stands_for("scipy.linalg.svdvals")
-def svdvals(a: Any, *_: Any, **options: Any) -> Any:
+def svdvals(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     return np.linalg.svd(array(a), compute_uv=False)
 
 
@@ -36,8 +43,7 @@ def qr(
     lwork: Any = None,
     mode: str = "full",
     pivoting: bool = False,
-    *_: Any,
-    **options: Any,
+    check_finite: bool = True,
 ) -> Any:
     if pivoting or mode not in ("full", "economic", "r"):
         raise unsupported("scipy.linalg.qr with pivoting, or with mode='raw'", "choose mode='economic'")
@@ -47,8 +53,7 @@ def qr(
 
 
 @stands_for("scipy.linalg.eigvalsh")
-def eigvalsh(a: Any, b: Any = None, *, lower: bool = True, **options: Any) -> Any:
-    options.pop("check_finite", None)
+def eigvalsh(a: Any, b: Any = None, *, lower: bool = True, check_finite: bool = True, **options: Any) -> Any:
     if b is not None or options:
         raise unsupported("scipy.linalg.eigvalsh with two matrices or further options", "use np.linalg.eigvalsh")
     return np.linalg.eigvalsh(array(a), "L" if lower else "U")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from types import ModuleType
@@ -63,10 +64,24 @@ def dispatch(original: Function, handler: Function, args: Sequence[Any], options
     if not tracers:
         return original(*args, **options)
     if not all(t.const for t in tracers):
-        return handler(*args, **options)
+        try:
+            return handler(*args, **options)
+        except TypeError as fault:
+            if fault.__traceback__ is not None and fault.__traceback__.tb_next is None:  # the handler has not begun
+                _refuse_options(original, handler, options)
+            raise
     plain_args, plain_options = map_leaves(shadow_of, (tuple(args), dict(options)))
     found = original(*plain_args, **plain_options)
     return map_leaves(lambda x: fresh(x) if isinstance(x, np.ndarray) else x, found)
+
+
+def _refuse_options(original: Function, handler: Function, options: Mapping[str, Any]) -> None:
+    """Raise UnsupportedError if SciPy's function has an option that its substitute lacks."""
+    ours, scipys = ({*inspect.signature(f).parameters} for f in (handler, original))
+    for name in options:
+        if name in scipys - ours:
+            package = original.__module__.rpartition("._")[0] or original.__module__
+            raise unsupported(f"{package}.{original.__name__} with {name}=", f"leave {name}= out") from None
 
 
 def answered(method: Function) -> Function:

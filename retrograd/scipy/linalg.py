@@ -48,6 +48,7 @@ __all__ = [
     "toeplitz",
 ]
 __getattr__ = rest_of("scipy.linalg")
+GENERAL = (None, "gen", "general")  # what SciPy calls matrices of no known form
 
 
 def _equal(*operands: Any) -> list[Any]:
@@ -141,8 +142,17 @@ def solve_discrete_lyapunov(a: Any, q: Any, method: Any = None) -> Any:
 
 
 @stands_for("scipy.linalg.solve")
-def solve(a: Any, b: Any, lower: bool = False, *_: Any, **options: Any) -> Any:
-    if options.get("transposed") or options.get("assume_a") not in (None, "gen"):
+def solve(
+    a: Any,
+    b: Any,
+    lower: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+    assume_a: str | None = None,
+    transposed: bool = False,
+) -> Any:
+    if transposed or assume_a not in GENERAL:
         raise unsupported(
             "scipy.linalg.solve with assume_a= or transposed=", "use cho_solve(cho_factor(a), b), or leave them out"
         )
@@ -191,7 +201,16 @@ def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0, overwrite_b: bool = False,
 
 
 @stands_for("scipy.linalg.inv")
-def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True, **options: Any) -> Any:
+def inv(
+    a: Any,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+    *,
+    assume_a: str | None = None,
+    lower: bool = False,
+) -> Any:
+    if assume_a not in GENERAL:
+        raise unsupported("scipy.linalg.inv with assume_a=", "fill in the other triangle, and leave assume_a= out")
     return np.linalg.inv(*_equal(a))
 
 
@@ -214,21 +233,21 @@ def _function(prim: Primitive, a: Any) -> Any:
 
 
 @stands_for("scipy.linalg.expm")
-def expm(a: Any) -> Any:
-    (a,) = _equal(a)
+def expm(A: Any) -> Any:
+    (a,) = _equal(A)
     if a.ndim > 2:
         return np.stack([expm(m) for m in a])
     return apply(matrix_functions.expm, [_square(a)])
 
 
 @stands_for("scipy.linalg.logm")
-def logm(a: Any, *_: Any, **options: Any) -> Any:
-    return _function(matrix_functions.logm, a)
+def logm(A: Any) -> Any:
+    return _function(matrix_functions.logm, A)
 
 
 @stands_for("scipy.linalg.sqrtm")
-def sqrtm(a: Any, *_: Any, **options: Any) -> Any:
-    return _function(matrix_functions.sqrtm, a)
+def sqrtm(A: Any) -> Any:
+    return _function(matrix_functions.sqrtm, A)
 
 
 # --- matrices of a form
