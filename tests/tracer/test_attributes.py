@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -103,3 +105,104 @@ def test_its_memory_is_refused(taken: Callable[[Any], Any], kind: str) -> None:
 
 def test_the_bytes_of_an_int_are_zeros() -> None:
     assert rg.jit(lambda n: n * len(bytes(n)) * len(bytearray(n)))(3) == 27
+
+
+class Scene:
+    gain, shadow, original = 3.0, 0.5, 7.0
+
+
+SCENE = Scene()
+# Where the traced value, or the function of NumPy's, is not the argument of which the call asks something.
+ELSEWHERE: dict[str, Callable[[Any], Any]] = {
+    "default": lambda x: x * getattr(SCENE, "gain", x),
+    "default of a missing one": lambda x: x * getattr(SCENE, "loss", x),
+    "default of a module": lambda x: np.sum(getattr(np, "missing", np.dot)(x, x)),
+    "default, a function": lambda x: 2.0 * getattr(SCENE, "act", np.tanh)(x),
+    "spread": lambda x: x * getattr(SCENE, "gain", *[x]),
+    "spread name": lambda x: x * getattr(*[SCENE, "gain", x]),
+    "name": lambda x: getattr(SCENE, x),
+    "name of hasattr": lambda x: hasattr(SCENE, x),
+    "name of setattr": lambda x: setattr(SCENE, x, 1.0),
+    "name of delattr": lambda x: delattr(SCENE, x),
+    "name of its own": lambda x: getattr(x, x, x),
+    "function as name": lambda x: getattr(SCENE, np.tanh, 0.0),  # type: ignore[call-overload]  # so it is refused
+    "stored": lambda x: (setattr(kept := SimpleNamespace(), "gain", x), kept.gain)[1],
+    "function stored": lambda x: (setattr(kept := SimpleNamespace(), "act", np.tanh), kept.act(x))[1],
+    "base": lambda x: type("Made", x, {}),  # type: ignore[arg-type]  # so it is refused
+    "name of a class": lambda x: type(x, (), {}),  # type: ignore[arg-type]  # so it is refused
+    "second of is_": lambda x: x * operator.is_(SCENE, x),
+    "second of is_not": lambda x: x * operator.is_not(None, x),
+    "function of is_": lambda x: x * operator.is_(SCENE, np.tanh),
+    "second type": lambda x: np.issubdtype(float, x),
+    "named type": lambda x: np.issubdtype(arg2=x, arg1=float),
+    "second to promote": lambda x: np.promote_types(float, x),
+    "class": lambda x: isinstance(SCENE, x),
+    "name that is a subclass of str": lambda x: x * getattr(x, np.str_("ndim"), 5),
+}
+WRONG: dict[str, Callable[[Any], Any]] = {
+    "id of two": lambda x: id(x, x),
+    "id by name": lambda x: id(obj=x),
+    "is_ of one": lambda x: x * operator.is_(x),
+    "is_not of three": lambda x: operator.is_not(x, x, x),
+    "type of two": lambda x: type(x, x),
+    "hasattr of one": lambda x: x * hasattr(x),
+    "getattr of one": lambda x: x * getattr(x),
+    "getattr of four": lambda x: getattr(x, "a", 1, 2),
+    "getattr by name": lambda x: getattr(x, "a", default=x),
+    "setattr of two": lambda x: setattr(x, "a"),
+    "delattr": lambda x: delattr(x, "nothing"),
+    "dir of two": lambda x: dir(x, x),
+    "vars": vars,
+    "vars of a function": lambda x: vars(np.zeros),
+    "finfo of none": lambda x: np.finfo(x, x),
+}
+
+
+def outcome(f: Callable[[Any], Any], x: Any) -> tuple[Any, ...]:
+    try:
+        return "gives", np.array(f(x)).tolist()
+    except Exception as error:  # noqa: BLE001 - whatever plain Python raises
+        return type(error), str(error)
+
+
+@pytest.mark.parametrize("kind", VALUES)
+@pytest.mark.parametrize("name", [*ELSEWHERE, *WRONG])
+def test_a_traced_value_at_any_place_of_a_call(name: str, kind: str) -> None:
+    f = (ELSEWHERE | WRONG)[name]
+    assert outcome(rg.jit(f), VALUES[kind]) == outcome(f, VALUES[kind])
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: getattr(np.zeros, "original", x),
+        lambda x: x * hasattr(np.zeros, "_substitute"),
+        lambda x: np.zeros.original,  # type: ignore[attr-defined]  # so it is refused
+        lambda x: x * SCENE.original,
+    ],
+)
+def test_a_function_of_numpy_has_no_further_attributes(f: Callable[[Any], Any]) -> None:
+    assert outcome(rg.jit(f), MATRIX) == outcome(f, MATRIX)
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        lambda model, x: x * getattr(model, "gain", x),
+        lambda model, x: x * getattr(model, "gain", *[x]),
+        lambda model, x: x * getattr(model, np.str_("gain"), x),
+    ],
+)
+def test_the_attribute_is_read_in_a_call_with_a_traced_default(read: Callable[[Any, Any], Any]) -> None:
+    model = SimpleNamespace(gain=3.0)
+    f = rg.jit(lambda x: read(model, x))
+    assert f(2.0) == 6.0
+    model.gain = 5.0
+    assert f(2.0) == 10.0
+    del model.gain
+    assert f(2.0) == 4.0
+
+
+def test_a_bytearray_by_name_is_refused() -> None:
+    with pytest.raises(errors.TracerConversionError):
+        rg.jit(lambda x: x * len(bytearray(source=x)))(MATRIX)

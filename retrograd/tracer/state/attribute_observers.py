@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 from ..array import Tracer
+from ..interception import StandIn
 from ..trace import CURRENT, READER
 from .attributes import attribute
 from .called import AT_ONCE
 from .observer import Observer
 from .reader import StateReader
 from .stand_ins import get_attribute
+
+OF_STAND_INS = frozenset(vars(StandIn(len, len)))
 
 
 class Attribute(Observer):
@@ -37,7 +40,7 @@ class Attribute(Observer):
 
 
 class OwnAttribute(Attribute):
-    """``x.name`` for the name of an attribute of traced values, which not all arrays and numbers have."""
+    """``x.name`` for a name that traced values, or stand-ins, have, and what they stand for may not have."""
 
     __slots__ = ()
 
@@ -45,9 +48,11 @@ class OwnAttribute(Attribute):
         obj, value = given
         if type(obj) is Tracer:
             return value if hasattr(obj.shadow, self.name) else get_attribute(obj, self.name)
+        if type(obj) is StandIn and READER.get() is not None:
+            return get_attribute(obj, self.name)
         return Attribute.__getitem__(self, given)
 
 
 def attribute_called(name: str) -> Attribute:
     """The observer of the attributes with a name."""
-    return (OwnAttribute if hasattr(Tracer, name) else Attribute)(name)
+    return (OwnAttribute if hasattr(Tracer, name) or name in OF_STAND_INS else Attribute)(name)

@@ -251,8 +251,8 @@ def _question(reader: StateReader, f: Any, args: Any) -> None:
     """``getattr`` of an object, and ``len`` and ``vars`` of one from outside, read one thing of it."""
     obj = args[0]
     if f is getattr:
-        if type(args[1]) is str:
-            asked_for(reader, obj, args[1])
+        if len(args) > 1 and is_a(args[1], str):
+            asked_for(reader, obj, str.__str__(args[1]))
     elif is_a(obj, ModuleType):
         reader.root(vars(obj))
     elif not reader.sees(obj):

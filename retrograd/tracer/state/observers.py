@@ -39,7 +39,7 @@ from .operated import (
 from .raised import Missed, module_by_name
 from .reader import StateReader
 from .reads import MISSING
-from .stand_ins import IN_CALLS, STAND_INS, in_call
+from .stand_ins import ASKINGS, STAND_INS, in_call
 from .stores import StoredAttribute, StoredGlobal, contents, stored_cell, stored_item
 
 FLAT = PLAIN | {Tracer}
@@ -231,7 +231,7 @@ class Passed(Observer):
                 self._last = key
         elif type(f) in AT_ONCE and which(reader, f) in reader.called and _reads_no_more(f, given[1:]):
             return f
-        elif (instead := in_call(f, given[1:])) is not f:
+        elif (instead := in_call(f, given[1:], self.names)) is not f:
             return instead
         return Observer.__getitem__(self, given)
 
@@ -240,7 +240,7 @@ class Passed(Observer):
 
     def active(self, reader: StateReader, given: Any) -> Any:
         f = given[0]
-        if call(reader, f, given[1:], self.names) and type(f) in AT_ONCE and f not in IN_CALLS:
+        if call(reader, f, given[1:], self.names) and type(f) in AT_ONCE and f not in ASKINGS:
             reader.called[which(reader, f)] = f.__func__ if type(f) is MethodType else f  # no traced object is kept
         return f
 
@@ -290,9 +290,10 @@ class CalledSpread(Observer):
         if type(args) is not tuple:  # nothing that can be spread: the call raises Python's error
             return f
         keywords = rest[0] if rest else {}
-        instead = in_call(f, given := (*args, *keywords.values()))
+        given, names = (*args, *keywords.values()), tuple(keywords)
+        instead = in_call(f, given, names)
         if instead is f:
-            call(reader, f, given, tuple(keywords))
+            call(reader, f, given, names)
         return instead
 
 

@@ -8,13 +8,13 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from ..array import Tracer
 from ..foreign import adviser
-from ..interception import StandIn
+from ..interception import UFUNC_METHODS, StandIn
 from ..python_numbers import LOOK_ALIKES
 from ..trace import READER
 from .attributes import global_variable, lacks
@@ -22,36 +22,42 @@ from .classes import is_a
 from .finished import Finished
 
 
-def type_of(x: Any, *rest: Any, **options: Any) -> Any:
-    """``type``: of a traced value, what NumPy would answer."""
-    return type(plain(x), *rest, **options)
-
-
-def has_attribute(x: Any, name: str) -> bool:
-    """``hasattr``: of a traced value, what NumPy would answer."""
-    if is_a(x, (Tracer, Finished)):
-        return hasattr(x.shadow, name)
-    found = hasattr(x, name)
-    reader = READER.get()
-    if reader is not None and reader.sees(x):
-        reader.note(x, "has", name, found)
-    elif reader is not None and is_a(x, ModuleType):
-        global_variable(reader, vars(x), name)
-    elif reader is not None and not found:
-        lacks(reader, x, name)
-    return found
-
-
 def plain(x: Any) -> Any:
     """What a plain program has in the place of an object."""
     return x.shadow if type(x) in TRACED else x.original if type(x) is StandIn else x
 
 
+def itself(x: Any) -> Any:
+    """The function that a stand-in stands for; anything else is what it is, a traced value, too."""
+    return x.original if type(x) is StandIn else x
+
+
+def type_of(*args: Any, **options: Any) -> Any:
+    """``type``: of a traced value, what NumPy would answer."""
+    return type(*map(plain, args), **options)
+
+
+def has_attribute(*args: Any, **options: Any) -> bool:
+    """``hasattr``: of a traced value, what NumPy would answer."""
+    found = hasattr(*map(plain, args), **options)
+    x, name = args
+    reader = READER.get()
+    if reader is None or type(x) in OF_INTEREST:
+        return found
+    if reader.sees(x):
+        reader.note(x, "has", name, found)
+    elif is_a(x, ModuleType):
+        global_variable(reader, vars(x), name)
+    elif not found:
+        lacks(reader, x, name)
+    return found
+
+
 def get_attribute(x: Any, name: str, *default: Any) -> Any:
     """``getattr``: of a traced value what NumPy has under a name, and nothing else."""
-    if type(x) is StandIn:  # it has methods for traced values, as ``np.add.reduce``
-        return getattr(x, name, *default)
-    if type(name) is not str or hasattr(type(x), name) > hasattr(x.shadow, name):
+    if type(x) is StandIn:  # of ``np.add`` the methods for traced values, such as ``reduce``
+        return getattr(x if name in UFUNC_METHODS else x.original, name, *default)
+    if hasattr(type(x), name) > hasattr(x.shadow, name):
         return getattr(x.shadow, name, *default)
     if hasattr(type(x), name) < hasattr(x.shadow, name):
         raise adviser().refusal(f"the attribute {name} of a traced value is read", NO_ATTRIBUTE)
@@ -64,24 +70,58 @@ def set_attribute(x: Any, name: str, value: Any) -> None:
     setattr(x if type(x) is not StandIn and hasattr(found, name) else found, name, value)
 
 
-def itself(x: Any) -> Any:
-    """The function that a stand-in stands for; anything else is what it is, a traced value, too."""
-    return x.original if type(x) is StandIn else x
+class Asking(NamedTuple):
+    """A function that asks what some of its arguments are, and what is called in its place for traced ones."""
+
+    instead: Callable[..., Any]
+    asked: tuple[str, ...]  # the parameters that are asked, the first ones; the others mean what they always do
 
 
-def asked_plainly(f: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that looks at the kinds of its arguments, of plain ones."""
-    return lambda *args, **options: f(*map(plain, args), **{k: plain(x) for k, x in options.items()})
+def on(found: Callable[[Any], Any], f: Callable[..., Any], *asked: str) -> Asking:
+    """The function itself, with what is found in the place of the arguments that it asks."""
+    count = len(asked)
+
+    def instead(*args: Any, **options: Any) -> Any:
+        options |= {name: found(options[name]) for name in asked if name in options}
+        return f(*map(found, args[:count]), *args[count:], **options)
+
+    return Asking(instead, asked)
 
 
-def to_bytearray(x: Any, *rest: Any) -> bytearray:
-    """``bytearray`` of a traced value."""
-    return bytearray(bytes(x), *rest)
+def by(rightly: Callable[..., Any], f: Callable[..., Any], counts: tuple[int, ...]) -> Asking:
+    """Another function, of an object and a name. It gets right calls alone: ``f`` itself raises its error at others."""
+    asked = "object", "name"
+    wrongly = on(plain, f, *asked).instead
+
+    def instead(*args: Any, **options: Any) -> Any:
+        right = len(args) in counts and not options and is_a(args[1], str)
+        return (rightly if right else wrongly)(*args, **options)
+
+    return Asking(instead, asked)
 
 
 TRACED = frozenset({Tracer, Finished})
 OF_INTEREST = TRACED | {StandIn}
 NO_ATTRIBUTE = "use the NumPy function of the same purpose, or return the value"
+ASKINGS: dict[Any, Asking] = {
+    type: Asking(type_of, ("object",)),
+    dir: on(plain, dir, "object"),
+    vars: on(plain, vars, "object"),
+    np.dtype: on(plain, np.dtype, "dtype"),
+    np.issubdtype: on(plain, np.issubdtype, "arg1", "arg2"),
+    np.promote_types: on(plain, np.promote_types, "type1", "type2"),
+    np.finfo: on(plain, np.finfo, "dtype"),
+    np.iinfo: on(plain, np.iinfo, "type"),
+    id: on(itself, id, "object"),  # of a traced value the one that code which is not observed sees: ``map(id, values)``
+    operator.is_: on(itself, operator.is_, "a", "b"),
+    operator.is_not: on(itself, operator.is_not, "a", "b"),
+    hasattr: Asking(has_attribute, ("object", "name")),
+    getattr: by(get_attribute, getattr, (2, 3)),
+    setattr: by(set_attribute, setattr, (3,)),
+    delattr: on(plain, delattr, "object", "name"),
+    bytearray: on(bytes, bytearray, "source"),
+}
+KINDS = frozenset(map(type, ASKINGS))
 STAND_INS: dict[Any, Any] = {
     type: type_of,
     hasattr: has_attribute,
@@ -89,23 +129,15 @@ STAND_INS: dict[Any, Any] = {
     complex: LOOK_ALIKES["complex"],
 }
 
-PLAINLY = (dir, np.dtype, np.issubdtype, np.promote_types, np.finfo, np.iinfo)
-# What is called in place of these, where an argument is traced or a stand-in.
-IN_CALLS: dict[Any, Callable[..., Any]] = {f: asked_plainly(f) for f in PLAINLY} | {
-    id: lambda x: id(itself(x)),  # of a traced value the one that code which is not observed sees: ``map(id, values)``
-    operator.is_: lambda x, y: itself(x) is itself(y),
-    operator.is_not: lambda x, y: itself(x) is not itself(y),
-    type: type_of,
-    hasattr: has_attribute,
-    getattr: get_attribute,
-    setattr: set_attribute,
-    bytearray: to_bytearray,
-}
-KINDS = frozenset(map(type, IN_CALLS))
 
+def in_call(f: Any, args: Any, names: tuple[str, ...] = ()) -> Any:
+    """What is called in place of a function with these arguments, of which the last have names.
 
-def in_call(f: Any, args: Any) -> Any:
-    """What is called with these arguments in place of a function."""
-    if type(f) in KINDS and not OF_INTEREST.isdisjoint(map(type, args)):
-        return IN_CALLS.get(plain(f), f)
+    It is another one only if the function asks what a traced value, or a stand-in, is.
+    """
+    if type(f) in KINDS and not OF_INTEREST.isdisjoint(map(type, args)) and (asking := ASKINGS.get(f)) is not None:
+        first = len(args) - len(names)
+        asked = {*map(type, args[: min(first, len(asking.asked))])}
+        asked |= {type(x) for name, x in zip(names, args[first:], strict=True) if name in asking.asked}
+        return f if OF_INTEREST.isdisjoint(asked) else asking.instead
     return f
