@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from operator import ne
 from typing import Any
 
 from ..tracer.containers import register_container
+from ..tracer.state.exact import exactly
 
 
 class Fixed:
@@ -18,14 +18,14 @@ class Fixed:
         self.value = _with_one_nan(value)
 
 
-NANS = math.nan, -math.nan
+NANS: dict[Any, Any] = {}  # one of each type and sign
 
 
 def _with_one_nan(x: Any) -> Any:
-    """The value with the same object for each nan of a sign: structures compare by ``==``, and so would never agree."""
+    """The value with the same object for each such nan: structures compare by ``==``, and so would never agree."""
     if type(x) is tuple:
         return tuple(map(_with_one_nan, x)) if any(map(ne, x, x)) or tuple in map(type, x) else x
-    return NANS[math.copysign(1.0, x) < 0.0] if type(x) is float and math.isnan(x) else x
+    return NANS.setdefault(exactly(x), x) if ne(x, x) else x
 
 
 # What a container holds besides its parts belongs to the structure of a call, which tells it from all others.

@@ -35,7 +35,7 @@ MOST_UNPACKERS = 16  # of one function
 MOST_KEYS = 1000  # of one unpacker
 VALUES = frozenset({int, bool, str, bytes})  # static arguments that are known by their value
 TYPES = "?" + np.typecodes["AllInteger"] + np.typecodes["AllFloat"]
-NUMBERS = frozenset({float, complex, *(np.dtype(code).type for code in TYPES)})  # and by their text, but not nan
+NUMBERS = frozenset({float, complex, *(np.dtype(code).type for code in TYPES)})  # and by their text
 REFUSED: WeakSet[Paths] = WeakSet()  # those of calls that no unpacker can tell
 SCOPE = {
     "__name__": __name__,  # its frame is below the user's, and ours
@@ -187,7 +187,7 @@ class _UnpackerWriter:
             raise _NoExactType
 
     def _fixed(self, x: Any, name: str) -> None:
-        """Test a static number, or a tuple of such; nan is not served, since its text does not tell its sign."""
+        """Test a static number, or a tuple of such."""
         kind = type(x)
         if x is None:
             self._unless(f"{name} is not None")
@@ -197,8 +197,8 @@ class _UnpackerWriter:
             self._lines += [f"{', '.join(names)}, = {name}"] if names else []
             for part, inner in zip(x, names, strict=True):
                 self._fixed(part, inner)
-        elif kind in VALUES or (kind in NUMBERS and not np.isnan(x)):
-            self._unless(f"type({name}) is not {self._held(kind)}" + f" or {name} != {name}" * (kind in NUMBERS))
+        elif kind in VALUES or kind in NUMBERS:
+            self._unless(f"type({name}) is not {self._held(kind)}")
             self._key.append(name if kind in VALUES else f"told({name})")
         else:
             raise _NoExactType

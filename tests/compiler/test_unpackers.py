@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import itertools
+import pickle
 import traceback
 import zlib
 from dataclasses import dataclass, field
@@ -161,6 +162,7 @@ STATIC = [  # values of one static argument, each two of which must not be taken
     *([1, 2], [1.0, 2], {"k": 1}, {"k": 2}, {"l": 1}, Pair(1, 2), Other(1, 2), np.tanh, np.sin, (1, np.tanh), range(3)),
 ]
 NANS = [float("nan"), -float("nan"), (1, float("nan")), (1, -float("nan")), ((float("nan"),), 1)]
+NANS += [complex(0.0, float("nan")), (np.float64("nan"), 1), np.float32("nan")]
 
 
 def mark(x: Any) -> int:
@@ -181,7 +183,7 @@ def test_calls_with_any_static_values_are_right() -> None:
         assert g(1.0, n) == mark(n), n
 
 
-@pytest.mark.parametrize("n", STATIC, ids=repr)
+@pytest.mark.parametrize("n", [*STATIC, *NANS], ids=repr)
 def test_a_known_static_value_is_not_taken_apart_again(n: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     g = marked()
     g(1.0, n)
@@ -200,7 +202,7 @@ def test_one_unpacker_serves_all_static_numbers_of_a_type() -> None:
 def test_static_nans_are_compiled_once(n: Any) -> None:
     g = rg.jit(lambda x, n: x - mark(n), static_argnums=1)
     for x in (1.0, 2.0, 3.0):
-        assert g(x, n) == x - mark(n)
+        assert g(x, pickle.loads(pickle.dumps(n))) == x - mark(n)
     assert g.cache_info().misses == 1
 
 

@@ -25,7 +25,7 @@ import pytest
 
 import retrograd as rg
 
-X = np.array([1.0, 2.0, 3.0])
+X, NAN = np.array([1.0, 2.0, 3.0]), float("nan")
 
 
 def subclass(base: type, **members: Any) -> Any:
@@ -185,6 +185,15 @@ OF_KEYS: dict[str, tuple[Any, Any, Callable[[Any], Any]]] = {
     "a member and its text": (Name.A, "a", lambda v: len(repr(v)) * 1.0),
     "NumPy's text and its text": (np.str_("a"), "a", lambda v: len(repr(v)) * 1.0),
     "zeros in tuples": ((0.0, "a"), (-0.0, "a"), lambda v: np.copysign(1.0, v[0])),
+    "nans in tuples": ((NAN, "a"), (-NAN, "a"), lambda v: np.copysign(1.0, v[0])),
+    "nans in tuples of tuples": ((("a", (NAN,)),), (("a", (-NAN,)),), lambda v: np.copysign(1.0, v[0][1][0])),
+    "nans in long tuples": ((("a", 1),) * 20 + (NAN,), (("a", 1),) * 20 + (-NAN,), lambda v: np.copysign(1.0, v[-1])),
+    "complex nans in tuples": (
+        (complex(0.0, NAN), "a"),
+        (complex(0.0, -NAN), "a"),
+        lambda v: np.copysign(1.0, v[0].imag),
+    ),
+    "nans": (NAN, -NAN, lambda v: np.copysign(1.0, v)),
     "ints in tuples": ((1, ("a", 1)), (1, ("a", True)), lambda v: 2.0 if v[1][1] is True else 3.0),
 }
 UNHASHED = (list, dict, collections.deque, bytearray, array.array, SimpleNamespace, ctypes.Structure, Unhashable)

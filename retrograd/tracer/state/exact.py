@@ -10,7 +10,9 @@ from __future__ import annotations
 import copyreg
 import marshal
 import operator
+import struct
 from array import array
+from cmath import isnan
 from collections.abc import Callable, Iterator
 from enum import Enum
 from itertools import chain, repeat
@@ -110,7 +112,7 @@ class _RowWriter:
             if cls in SIMPLE:
                 row.append(x)
             elif cls is float or cls is complex:
-                row.append(repr(x))
+                row.append(bits(x) if isnan(x) else repr(x))
             elif cls is tuple or cls is frozenset:
                 self._elements((*x,))
             else:
@@ -243,7 +245,12 @@ def exactly(x: Any) -> tuple[Any, ...]:
     (False, False, True)
     """
     cls = type(x)
-    return (cls, x) if cls in SIMPLE else (cls, repr(x)) if cls in SIGNED else (Exact(x),)
+    return (cls, x) if cls in SIMPLE else (cls, bits(x) if isnan(x) else repr(x)) if cls in SIGNED else (Exact(x),)
+
+
+def bits(x: complex) -> bytes:
+    """What tells one nan from others, whose texts are the same, whatever their signs."""
+    return struct.pack("dd", x.real, x.imag)
 
 
 def _is_told_by_identity(cls: type) -> bool:
@@ -260,9 +267,10 @@ def _has_slots(x: Any) -> bool:
 def _as_text(x: tuple[Any, ...]) -> bytes | None:
     """Numbers and texts in tuples, at once; None if there is something else, or too many tuples in each other."""
     try:
-        return marshal.dumps(x, 0) if is_plain(x) else None  # later formats tell equal texts apart
+        text = marshal.dumps(x, 0) if is_plain(x) else None  # later formats tell equal texts apart
     except ValueError:
         return None
+    return None if text is None or b"nan" in text else text  # which has no sign there
 
 
 def _reduced(x: Any) -> Any:
