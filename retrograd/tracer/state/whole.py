@@ -146,7 +146,7 @@ class Whole(Followed):
                 self.adopt(v, x)
             return [v for _, v in found]
         if is_a(x, (set, frozenset)):
-            if is_a(x, set):
+            if type(x) is not frozenset:  # another one may stand in the place of one of the user's
                 self.note(x, "set", None, [*x])
         else:
             self.note(x, "len", None, len(x))
