@@ -12,6 +12,7 @@ import operator
 from collections import OrderedDict, defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import fields
+from itertools import chain
 from types import FunctionType
 from typing import Any
 from weakref import WeakSet
@@ -108,6 +109,7 @@ class _UnpackerWriter:
         self._lines: list[str] = []
         self._found: list[str] = []  # variables of the leaves so far
         self._key: list[str] = []  # what tells the call from others of this structure
+        self._keyed: dict[str, tuple[Any, ...]] = {}  # variables of dicts, and their keys, of which equal ones differ
         self._names = 0
         usual = {"usual": config.base, "known": {}, "others": defaultdict(dict)}  # one dict for each of the settings
         self._told = SURROUNDINGS[-1].told
@@ -118,6 +120,7 @@ class _UnpackerWriter:
         positional, keywords = children(spec)
         self._positions(args, positional, "args", "len(args) != {n}")
         self._entries(kwargs, keywords, "kwargs", "(*kwargs,) != {keys}" if kwargs else "kwargs")
+        self._keys_of_all()
         traced: list[str] = []
         static: list[str] = []
         for k, (x, name) in enumerate(zip(self._leaves, self._found, strict=True)):
@@ -227,12 +230,24 @@ class _UnpackerWriter:
         same = f"any(map(is_not, {name}, {{keys}}))"
         if kinds <= VALUES and len(kinds) < 2:
             return f"{same} and (set(map(type, {name})) != {self._held(kinds)} or (*{name},) != {{keys}})"
-        told = self._told((*x,))
+        self._keyed[name] = (*x,)
+        return self._otherwise_told((*x,), name, same)
+
+    def _otherwise_told(self, keys: tuple[Any, ...], names: str, same: str) -> str:
+        """The test whether what is spread from ``names`` is told otherwise than these keys."""
+        told = self._told(keys)
         key = self._held(told)
-        other = f"told((*{name},)) != {key}"
+        other = f"told((*{names},)) != {key}"
         if not told[0].watched:
             return other
         return f"{same} and {other}" if told[0].fixed else f"({same} or {key}[0].changed()) and {other}"
+
+    def _keys_of_all(self) -> None:
+        """Test the keys of several dicts together: which of them are one object is told, too."""
+        if len(self._keyed) > 1:
+            keys, names = tuple(chain.from_iterable(self._keyed.values())), ", *".join(self._keyed)
+            same = f"any(map(is_not, (*{names},), {self._held(keys)}))"
+            self._unless(self._otherwise_told(keys, names, same))
 
     def _unless(self, test: str) -> None:
         self._lines += [f"if {test}:", "    return UNSERVED"]

@@ -7,6 +7,7 @@ import collections
 import ctypes
 import functools
 import io
+import operator
 import struct
 import uuid
 import warnings
@@ -395,6 +396,23 @@ def test_equal_values_share_what_was_compiled() -> None:
         f(make(), X)
         f(make(), X)
         assert f.cache_info().misses == before
+
+
+ONE, OTHER = Site(1, 0.5), Site(1, 0.5)
+SHARED: dict[str, tuple[Callable[[Any, Any], Any], Callable[[Any], tuple[Any, Any]]]] = {
+    "in a tuple": (lambda a, b: {(a, b): 1.0}, lambda d: next(iter(d))),
+    "in tuples": (lambda a, b: {((a,), (b,)): 1.0}, lambda d: tuple([k for (k,) in next(iter(d))])),
+    "in two dicts": (lambda a, b: [{a: 1.0}, {b: 1.0}], lambda d: tuple([k for each in d for k in each])),
+}
+
+
+@pytest.mark.parametrize("how", SHARED)
+def test_whether_two_keys_are_one_object_is_told(how: str) -> None:
+    put, keys = SHARED[how]
+    f = rg.jit(lambda x, d: x * (2.0 if operator.is_(*keys(d)) else 3.0))
+    for a, b in ((ONE, ONE), (ONE, OTHER), (OTHER, OTHER), (OTHER, ONE)):
+        assert f(1.0, put(a, b)) == (2.0 if a is b else 3.0)
+    assert f.cache_info().misses == 2
 
 
 def test_many_values_of_a_class_of_the_users_are_kept() -> None:

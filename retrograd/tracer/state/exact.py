@@ -84,7 +84,7 @@ class _Holder(NamedTuple):
     x: Any
     todo: int
     row: int
-    watched: int
+    met: int
 
 
 class _RowWriter:
@@ -97,7 +97,7 @@ class _RowWriter:
         self.watched: list[Any] | None = []  # objects of the user's that are told by their attributes
         self._todo = [x]
         self._outer: _Holder | None = None
-        self._met: dict[int, tuple[int, Any]] = {}  # by what this one holds
+        self._met: dict[int, tuple[int, Any]] = {}  # those that are told by what they hold
         self._go()
 
     def _go(self) -> None:
@@ -105,7 +105,6 @@ class _RowWriter:
         while todo:
             if self._outer is not None and len(todo) == self._outer.todo:
                 self._outer = None
-                self._met.clear()
             x = todo.pop()
             cls = type(x)
             row.append(id(cls))
@@ -170,17 +169,18 @@ class _RowWriter:
             return
         del self._todo[outer.todo :], self.row[outer.row :]
         self._outer, self.watched = None, None  # for it may hold something else later
-        self._met.clear()
+        while len(self._met) > outer.met:  # these are not told after all
+            self._met.popitem()
         self._itself(outer.x)
 
     def _holds(self, x: Any, watched: bool) -> bool:
-        """Begin with what an object holds, unless the walk has met it there."""
+        """Begin with what an object holds, unless the walk has met it: which places hold one object is told, too."""
         met = self._met.get(id(x))
         if met is not None:
             self.row += ("again", met[0])
             return False
         if self._outer is None:
-            self._outer = _Holder(x, len(self._todo), len(self.row), len(self.watched or ()))
+            self._outer = _Holder(x, len(self._todo), len(self.row), len(self._met))
         self._met[id(x)] = len(self._met), x
         if not watched:
             self.watched = None
