@@ -8,12 +8,15 @@ import operator
 import pickle
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
 import retrograd as rg
+from retrograd.tracer.interception import INTERCEPTION
 
 ASKED = ("__module__", "__name__", "__qualname__", "__doc__", "__self__", "__text_signature__", "signature", "nin")
 NAMES = [
@@ -39,14 +42,9 @@ QUESTIONS: dict[str, Callable[[Any], Any]] = {
 
 @pytest.mark.parametrize(("module", "name"), NAMES)
 def test_it_answers_as_the_function_does(module: Any, name: str) -> None:
-    function, found = vars(module)[name], []
-
-    def traced(x: Any) -> Any:
-        found.append(getattr(module, name))
-        return x
-
-    rg.jit(traced)(2.0)
-    (stands,) = found
+    function: Any = vars(module)[name]
+    rg.jit(lambda x: x)(2.0)
+    stands: Any = INTERCEPTION.meaning(function)
     assert stands is not function
     for question, asked in QUESTIONS.items():
         assert asked(stands) == asked(function), question
@@ -139,3 +137,91 @@ def test_identities_are_the_same_by_a_call_and_by_map() -> None:
         return x * same
 
     np.testing.assert_array_equal(rg.jit(f)(np.ones(2)), np.ones(2))
+
+
+@dataclass
+class Slots:
+    """What a traced function of a test stores into."""
+
+    __slots__ = ("act",)
+    act: Any
+
+
+MODEL, SLOTS, HELD, LISTED = SimpleNamespace(), Slots(None), dict[str, Any](), list[Any]([None])
+GLOBAL: Any = None
+
+
+def stored_global() -> None:
+    global GLOBAL  # noqa: PLW0603 - what the test is about
+    GLOBAL = np.zeros_like
+
+
+def stored_attribute() -> None:
+    MODEL.act = np.zeros_like
+
+
+def stored_slot() -> None:
+    SLOTS.act = np.zeros_like
+
+
+def stored_entry() -> None:
+    HELD["act"] = np.zeros_like
+
+
+def stored_element() -> None:
+    LISTED[0] = np.zeros_like
+
+
+def stored_in_a_list() -> None:
+    MODEL.act = [(1.0, np.zeros_like)]
+
+
+def stored_in_a_dict() -> None:
+    MODEL.act = {"a": 1.0, "act": {"b": np.zeros_like}}
+
+
+STORED: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
+    "a global": (stored_global, lambda: GLOBAL),
+    "an attribute": (stored_attribute, lambda: MODEL.act),
+    "an attribute by setattr": (lambda: setattr(MODEL, "act", np.zeros_like), lambda: MODEL.act),
+    "a slot": (stored_slot, lambda: SLOTS.act),
+    "an entry": (stored_entry, lambda: HELD["act"]),
+    "an entry by update": (lambda: HELD.update(act=np.zeros_like), lambda: HELD["act"]),
+    "an entry by setdefault": (lambda: HELD.setdefault("first", np.zeros_like), lambda: HELD["first"]),
+    "an element": (stored_element, lambda: LISTED[0]),
+    "an element by append": (lambda: LISTED.append(np.zeros_like), lambda: LISTED[-1]),
+    "in a tuple in a list": (stored_in_a_list, lambda: MODEL.act[0][1]),
+    "in a dict in a dict": (stored_in_a_dict, lambda: MODEL.act["act"]["b"]),
+}
+
+
+@pytest.mark.parametrize("how", STORED)
+def test_a_function_that_is_stored_outside_is_itself(how: str) -> None:
+    store, found = STORED[how]
+    rg.jit(lambda x: (store(), x + found()(x))[1])(2.0)
+    assert type(found()) is type(np.zeros_like)
+    assert found() is np.zeros_like
+
+
+def test_a_function_in_a_variable_outside_is_itself() -> None:
+    act: Any = None
+
+    def f(x: Any) -> Any:
+        nonlocal act
+        act = np.zeros
+        made = act(2)
+        made[0] = x
+        return made
+
+    np.testing.assert_array_equal(rg.jit(f)(2.0), [2.0, 0.0])
+    assert act is np.zeros
+
+
+def test_a_function_that_is_stored_is_itself_after_an_error() -> None:
+    def f(x: Any) -> Any:
+        stored_attribute()
+        raise ValueError
+
+    with pytest.raises(ValueError):  # noqa: PT011 - it has no text
+        rg.jit(f)(2.0)
+    assert MODEL.act is np.zeros_like

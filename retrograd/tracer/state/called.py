@@ -22,6 +22,7 @@ from .attributes import asked_for, reads_unseen, static_member
 from .caches import Key, asked, question_of
 from .classes import BUILTIN, CONTAINERS, PLAIN, attributes_of, is_a
 from .followed import MADE_BY
+from .lent import lend_by_call
 from .libraries import is_library, of_ours, package
 from .operated import answers_unseen, elements, truth
 from .reader import StateReader
@@ -114,6 +115,7 @@ def _hands_over(reader: StateReader, f: Any, args: Any) -> bool:
     elif f is object.__getattribute__:
         _question(reader, getattr, args)
     elif is_a(f, BUILTIN):
+        lend_by_call(reader, f, args)
         return _call_of_builtin(reader, f, args)
     elif type(f) is MethodType and _is_library_method(f) and (f.__self__ is HIDDEN or reader.sees(f.__self__)):
         reader.whole(f.__self__)

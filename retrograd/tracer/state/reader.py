@@ -51,6 +51,7 @@ class StateReader(Whole):
         self.parent = parent
         self.reads: dict[tuple[int, str, Any], Read] = {}
         self.stores: list[Store] = []
+        self.lent: list[Callable[[], None]] = []  # what replaces stand-ins that were stored
         self.busy = False
         self.called: dict[tuple[int, int], Any] = {}  # callables of which all that a call reads is known
         self.answers: dict[tuple[int, str], tuple[Any, list[Any]]] = {}  # of properties, and what these were made of
@@ -151,6 +152,10 @@ class StateReader(Whole):
         """Take note that a traced value was stored outside."""
         for reader in self.levels(read.place):
             reader.stores.append(Store(read, value, put_back))
+
+    def lend(self, give_back: Callable[[], None]) -> None:
+        """Call this as the outermost recording ends."""
+        [*_with_parents(self)][-1].lent.append(give_back)
 
     def assigned(self, place: Any, kind: str, key: Any) -> None:
         """Take note that the function itself assigns to what such a read would give."""
@@ -268,8 +273,10 @@ class StateReader(Whole):
     def stop(self) -> None:
         """Give the functions their own code back, and let go what was met: a value that is kept keeps this reader."""
         super().stop()
+        for give_back in self.lent:
+            give_back()
         found = self.reads, self._outside, self._met, self._arrays, self._standing
-        for held in (*found, self._covered, self._own, self.called, self.answers):
+        for held in (*found, self._covered, self._own, self.called, self.answers, self.lent):
             held.clear()
 
     def watch(self) -> None:

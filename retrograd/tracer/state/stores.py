@@ -10,6 +10,7 @@ from ..array import Tracer
 from ..trace import READER
 from .classes import PLAIN, attributes_of, is_a
 from .iterated import iterated
+from .lent import lend
 from .observer import Observer, observer
 from .reader import StateReader
 from .reads import MISSING, Read
@@ -30,6 +31,7 @@ class StoredAttribute(Observer):
         if reader.sees(obj):
             if not _fills(value):
                 reader.assigned(obj, "attr", self.name)
+            lend(reader, obj, "attr", self.name, value)
             if _leaves(value) and type(own) is dict:
                 read = Read(obj, "attr", self.name, own.get(self.name, MISSING), value.where)
                 reader.stored(read, value, functools.partial(_put_back, own, self.name, read.value))
@@ -43,7 +45,9 @@ class StoredGlobal(Observer):
 
     def __getitem__(self, value: Any) -> Any:
         reader = READER.get()
-        if reader is not None and type(value) is Tracer:
+        if reader is not None and type(value) is not Tracer:
+            lend(reader, sys._getframe(1).f_globals, "global", self.name, value)
+        elif reader is not None:
             names = sys._getframe(1).f_globals
             reader.root(names)
             reader.assigned(names, "global", self.name)
@@ -59,6 +63,7 @@ def stored_cell(reader: StateReader, given: Any) -> Any:
     value, cell = given
     if not reader.is_own(cell):
         reader.assigned(cell, "cell", None)
+        lend(reader, cell, "cell", None, value)
         if _leaves(value):
             old = contents(cell)
             reader.stored(Read(cell, "cell", None, old, value.where), value, functools.partial(_fill, cell, old))
@@ -76,6 +81,7 @@ def stored_item(reader: StateReader, given: Any) -> Any:
         kind = "get" if is_a(x, dict) else "item"
         if not _fills(value):
             reader.assigned(x, kind, key)
+        lend(reader, x, kind, key, value)
         if _leaves(value):
             old = x.get(key, MISSING) if is_a(x, dict) else x[key]
             reader.stored(Read(x, kind, key, old, value.where), value, functools.partial(_put_back, x, key, old))
