@@ -12,7 +12,7 @@ from ..tracer.array import apply, shadow_of
 from ..tracer.operands import Axis
 from ..tracer.table import implements
 from ..tracer.trace import unsupported
-from ..tracer.ufuncs import copy
+from ..tracer.ufuncs import as_operand, copy
 from .creation import full_like, like
 
 
@@ -58,14 +58,19 @@ def isrealobj(x: Any) -> bool:
     return bool(np.isrealobj(shadow_of(x)))
 
 
+def _shadows(*operands: Any) -> list[Any]:
+    return [shadow_of(as_operand(x)) for x in operands]
+
+
 @implements(np.may_share_memory)
 def may_share_memory(a: Any, b: Any, /, max_work: Any = None) -> bool:
-    return bool(np.may_share_memory(shadow_of(a), shadow_of(b)))
+    return bool(np.may_share_memory(*_shadows(a, b)))
 
 
 @implements(np.shares_memory)
 def shares_memory(a: Any, b: Any, /, max_work: Any = -1) -> bool:
-    return bool(np.shares_memory(shadow_of(a), shadow_of(b), max_work))
+    x, y = _shadows(a, b)
+    return bool(np.shares_memory(x, y, max_work))
 
 
 @implements(np.common_type)

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 
 from ..tracer.array import shadow_of
+from ..tracer.creation import holds_tracers
 from ..tracer.operands import into, lifted
 from ..tracer.table import implements
 from ..tracer.trace import unsupported
+from ..tracer.ufuncs import as_operand
 from .contraction import Labels, common, contract, ordered, stretched, summed
 from .diagonals import diagonal_view
 from .own_errors import check_by_numpy
@@ -46,6 +48,7 @@ def einsum(
 
 @implements(np.einsum_path)
 def einsum_path(*operands: Any, optimize: Any = "greedy", einsum_call: bool = False) -> Any:
+    operands = tuple(x if isinstance(x, str) or not holds_tracers(x) else as_operand(x) for x in operands)
     return np.einsum_path(*map(shadow_of, operands), optimize=optimize)
 
 
@@ -58,13 +61,13 @@ def _pair(x: tuple[Any, Labels], y: tuple[Any, Labels], keep: set[Hashable], out
 def _parsed(operands: Sequence[Any]) -> tuple[list[Any], list[Labels], Labels]:
     """Arrays, their labels and those of the result; the label of an ellipsis axis is its position from the right."""
     if isinstance(operands[0], str):
-        text, arrays = operands[0].replace(" ", ""), list(operands[1:])
+        text, arrays = operands[0].replace(" ", ""), [as_operand(x) for x in operands[1:]]
         left, arrow, right = text.partition("->")
         inputs: list[list[Any]] = [_letters(part) for part in left.split(",")]
         target = _letters(right) if arrow else None
     else:
         count = len(operands) // 2
-        arrays = [operands[2 * k] for k in range(count)]
+        arrays = [as_operand(operands[2 * k]) for k in range(count)]
         inputs = [list(operands[2 * k + 1]) for k in range(count)]
         target = list(operands[-1]) if len(operands) % 2 else None
     if len(inputs) != len(arrays):

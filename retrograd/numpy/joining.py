@@ -11,6 +11,7 @@ import numpy as np
 from ..ops import concatenate as ops
 from ..tracer.array import Tracer, apply, shadow_of
 from ..tracer.operands import Axis, astype, axes_of, into, lifted
+from ..tracer.sequences import indexed
 from ..tracer.table import implements
 from ..tracer.ufuncs import as_operand
 from .shapes import atleast_1d, atleast_2d, atleast_3d, expand_dims, moveaxis, ravel, reshape
@@ -20,7 +21,7 @@ from .shapes import atleast_1d, atleast_2d, atleast_3d, expand_dims, moveaxis, r
 def concatenate(
     arrays: Any, /, axis: Any = 0, out: Any = None, *, dtype: Any = None, casting: Any = "same_kind"
 ) -> Any:
-    given = [as_operand(x) for x in arrays]  # Python's numbers count less than arrays
+    given = [as_operand(x) for x in indexed(arrays)]  # Python's numbers count less than arrays
     joined = np.concatenate([shadow_of(x) for x in given], axis, dtype=dtype, casting=casting or "same_kind")
     parts = lifted(*given)
     if axis is None:
@@ -74,8 +75,15 @@ def append(arr: Any, values: Any, axis: Axis = None) -> Any:
 
 @implements(np.block)
 def block(arrays: Any) -> Any:
+    arrays = _operands(arrays)
     depth, ndim = _depth(arrays)
     return _block(arrays, iter(lifted(*_leaves(arrays))), depth, max(depth, ndim), 0)
+
+
+def _operands(arrays: Any) -> Any:
+    if isinstance(arrays, list):
+        return [_operands(x) for x in arrays]
+    return arrays if isinstance(arrays, tuple) else as_operand(arrays)
 
 
 def _leaves(arrays: Any) -> list[Any]:

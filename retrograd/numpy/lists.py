@@ -17,11 +17,12 @@ from ..tracer.array import Tracer
 from ..tracer.creation import holds_tracers
 from ..tracer.interception import PROVIDERS, substitutes
 from ..tracer.operators import reflecting
-from ..tracer.sequences import is_sequence, nested
+from ..tracer.sequences import indexed, is_sequence, nested
 from ..tracer.table import FUNCTIONS, METHODS
 from .creation import array
 
-LOOKING = frozenset({"block", "ix_"})  # functions that look into lists themselves
+LOOKING = frozenset({"ix_"})  # functions that look into lists themselves
+BY_INDEX = frozenset({"choose", "concat", "concatenate", "lexsort"})  # which ask for the length and for each element
 
 # Functions of lists of arrays.
 SEVERAL = frozenset(
@@ -54,29 +55,53 @@ class OfLists:
 class OfSeveral:
     """A function of lists of arrays that accepts lists with traced values for these."""
 
+    def __init__(self, function: Any, by_index: bool) -> None:
+        self.function, self.by_index = function, by_index
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return self.function(*(self._several(x) if is_sequence(type(x)) else x for x in args), **options)
+
+    def _several(self, x: Any) -> Any:
+        parts = map(_array, indexed(x) if self.by_index else nested(x))
+        return tuple(parts) if isinstance(x, tuple) else list(parts)
+
+
+class OfBlocks:
+    """``np.block``, which takes lists apart, and makes arrays of other sequences."""
+
     def __init__(self, function: Any) -> None:
         self.function = function
 
-    def __call__(self, *args: Any, **options: Any) -> Any:
-        return self.function(*(_several(x) if is_sequence(type(x)) else x for x in args), **options)
+    def __call__(self, arrays: Any) -> Any:
+        return self.function(_blocks(arrays))
 
 
-def _several(x: Any) -> Any:
-    parts = _arrays(nested(x))
-    return tuple(parts) if isinstance(x, tuple) else list(parts)
+def _blocks(x: Any) -> Any:
+    return [_blocks(e) for e in x] if isinstance(x, list) else x if isinstance(x, tuple) else _array(x)
 
 
 def _arrays(args: Sequence[Any]) -> Sequence[Any]:
     """The arguments with arrays in place of lists, unless one is traced: then NumPy dispatches the call itself."""
     if any(type(x) is Tracer for x in args):
         return args
-    return [array(parts) if holds_tracers(parts := nested(x), const=False) else x for x in args]
+    return [*map(_array, args)]
+
+
+def _array(x: Any) -> Any:
+    """A traced array in place of a sequence that holds traced values; anything else as it is."""
+    return array(parts) if holds_tracers(parts := nested(x), const=False) else x
+
+
+def _over(name: str, function: Any) -> Callable[..., Any]:
+    if name in SEVERAL:
+        return OfSeveral(function, name in BY_INDEX)
+    return OfBlocks(function) if name == "block" else OfLists(function)
 
 
 def _of_module(module: ModuleType) -> Mapping[str, Callable[..., Any]]:
     others = {name for of in PROVIDERS[module.__name__] if of is not _of_module for name in of(module)}
     return {
-        name: (OfSeveral if name in SEVERAL else OfLists)(function)
+        name: _over(name, function)
         for name, function in vars(module).items()
         if (isinstance(function, np.ufunc) or (callable(function) and function in FUNCTIONS))
         and name not in LOOKING

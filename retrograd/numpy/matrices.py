@@ -15,6 +15,7 @@ from ..tracer.creation import fresh
 from ..tracer.operands import apply_all, lifted
 from ..tracer.table import implements
 from ..tracer.trace import owner, unsupported
+from ..tracer.ufuncs import as_operand
 from .contraction import common
 from .shapes import broadcast_to, reshape
 
@@ -24,6 +25,7 @@ def checked(function: Callable[..., Any], *operands: Any, **options: Any) -> tup
 
     Where example values must not decide, as in a branch that may not be taken, an identity replaces a singular example.
     """
+    operands = tuple(map(as_operand, operands))
     found = lifted(*operands)
     shadows = [shadow_of(x) for x in operands]
     try:

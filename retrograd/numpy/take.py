@@ -13,6 +13,7 @@ from ..tracer.creation import fresh
 from ..tracer.index_arrays import is_traced
 from ..tracer.indexing import get
 from ..tracer.operands import Axis, astype, axis_of, into, lifted
+from ..tracer.sequences import indexed
 from ..tracer.table import implements
 from ..tracer.ufuncs import as_operand, copy
 from .reductions import as_dtype
@@ -75,6 +76,7 @@ def extract(condition: Any, arr: Any) -> Any:
 
 @implements(np.choose)
 def choose(a: Any, choices: Any, out: Any = None, mode: str = "raise") -> Any:
+    choices = [as_operand(x) for x in indexed(choices)]
     number, *found = lifted(a, *choices)
     shadows: Any = [shadow_of(c) for c in choices]
     like = np.choose(number.shadow, shadows, mode=mode)  # type: ignore[call-overload]  # NumPy's own error for a wrong mode

@@ -39,6 +39,17 @@ def listed(x: Any) -> Any:
     return x if LEAVES.issuperset(map(type, x)) else [listed(e) for e in x]
 
 
+def indexed(x: Any) -> Any:
+    """The elements of a sequence by their places, as functions ask that look at one after the other.
+
+    >>> class Backwards(list):
+    ...     __iter__ = list.__reversed__
+    >>> indexed(Backwards([1, 2])), [*Backwards([1, 2])]
+    ([1, 2], [2, 1])
+    """
+    return x if type(x) in (list, tuple) else [x[k] for k in range(len(x))]
+
+
 def nested(x: Any) -> Any:
     """The elements of a sequence, nested ones as lists; nothing of anything else."""
     if type(x) in LEAVES:  # most of what is asked for

@@ -26,6 +26,19 @@ def test_nested_lists_of_traced_numbers_are_arrays(row: Row) -> None:
     assert_same(rg.jit(row.call)(*lists), row.call(*lists))
 
 
+BESIDE = [row for row in ROWS if len(row.arguments) > 1 and not row.code.startswith(SPLITS)]
+
+
+@pytest.mark.parametrize("row", BESIDE, ids=[row.code for row in BESIDE])
+def test_nested_lists_of_traced_numbers_beside_arrays_are_arrays(row: Row) -> None:
+    arrays = row.arrays("d", LENGTHS)
+    for k, x in enumerate(arrays):
+        given = [*arrays[:k], x.tolist(), *arrays[k + 1 :]]
+        expected = outcome(row.call, given)
+        if not isinstance(expected, type):
+            assert_same(rg.jit(row.call)(*given), expected)
+
+
 class Numbered:
     """A sequence as NumPy sees it: it has a length and elements."""
 
@@ -83,3 +96,54 @@ def test_a_sequence_from_outside_may_change(kind: Any) -> None:
         (held.items if kind is Numbered else held)[2] = last
         for name, f in uses.items():
             assert compiled[name](x) == compiled[name](x) == f(x)
+
+
+X, EYE, MASKS = np.array([1.0, 2.0]), np.eye(2), [np.array([True, False]), np.array([False, True])]
+BESIDE_ARRAYS: dict[str, Any] = {
+    "solve": lambda x: np.linalg.solve(EYE, [x[0], x[1]]),
+    "select": lambda x: np.select(MASKS, [[x[0], 1.0], (x[1], x[0])], 0.0),
+    "select, one list": lambda x: np.select([x > 1.5, x > 0.5], [x, [x[1], 3.0]], 0.5),
+    "choose": lambda x: np.choose([0, 1], [x, [1.0, x[0]]]),
+    "einsum": lambda x: np.einsum("i,i", x, (x[0], 2.0)),
+    "einsum with lists of axes": lambda x: np.einsum(x, [0], [x[0], 2.0], [0]),
+    "block of a queue": lambda x: np.block(collections.deque([x, 2 * x])),
+    "block of queues": lambda x: np.block([collections.deque([x[0], x[1]]), x]),
+    "block of a tuple": lambda x: np.block([(x[0], x[1]), x]),
+    "memory": lambda x: x * np.may_share_memory([x[0]], x) + np.shares_memory(x, [x[0], x[1]]),
+}
+
+
+@pytest.mark.parametrize("call", BESIDE_ARRAYS.values(), ids=BESIDE_ARRAYS)
+def test_lists_of_traced_numbers_among_other_arguments(call: Any) -> None:
+    assert_same(outcome(rg.jit(call), [X]), outcome(call, [X]))
+
+
+class Backwards(list[Any]):
+    """A list that shows its elements from the last to the first, if it is iterated."""
+
+    __iter__ = list.__reversed__  # type: ignore[assignment]  # which is an iterator, too
+
+
+class Turned(list[Any]):
+    """One whose places are counted from the end."""
+
+    def __getitem__(self, k: Any) -> Any:
+        return super().__getitem__(-1 - k)
+
+
+class NumberedBackwards(Numbered):
+    """A sequence that does so."""
+
+    def __iter__(self) -> Any:
+        return reversed(self.items)
+
+
+JOINING = [np.array, np.concatenate, np.stack, np.vstack, np.hstack, np.column_stack, np.dstack, np.sum, np.exp]
+JOINING += [lambda parts: np.choose([0, 1], parts), lambda parts: np.select([[True, False], [False, True]], parts)]
+
+
+@pytest.mark.parametrize("kind", [Backwards, Turned, NumberedBackwards])
+@pytest.mark.parametrize("join", JOINING)
+def test_elements_come_in_the_order_in_which_numpy_asks_for_them(join: Any, kind: Any) -> None:
+    call = lambda x: 1.0 * join(kind([x, 2 * x]))  # noqa: E731 - it is called twice
+    assert_same(rg.jit(call)(X), call(X))
