@@ -17,7 +17,7 @@ from ..tracer.interception import substitutes
 from ..tracer.memory_order import relaid
 from ..tracer.operands import as_array
 from ..tracer.repeats.recipes import by_recipe
-from ..tracer.sequences import is_sequence
+from ..tracer.sequences import check_parts, is_sequence
 from ..tracer.trace import traceable, unsupported
 from ..where import user_site
 
@@ -128,6 +128,8 @@ def array(
         made = _of_parts(*obj)
         if type(made) is Tracer and made.home is active_trace():  # it is new, and of this trace
             return made
+    if dtype is not None:
+        check_parts(obj, np.dtype(dtype))
     return _as(lambda a: np.array(a, dtype, copy=copy, order=order, ndmin=ndmin), obj)
 
 
@@ -179,6 +181,8 @@ def _conversion(name: str) -> Function:
 
     def convert(a: Any, dtype: Any = None, *args: Any, **options: Any) -> Any:
         options.pop("like", None)
+        if dtype is not None:
+            check_parts(a, np.dtype(dtype))
         return _as(lambda x: original(x, dtype, *args, **options), a)
 
     return convert

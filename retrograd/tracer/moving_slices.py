@@ -20,6 +20,7 @@ from ..ops.slice_at import INT, slice_at
 from . import indexing
 from .array import Tracer, apply, is_known, shadow_of, symbol_in, tracers_in
 from .mutation import read
+from .sequences import check_parts
 from .table import METHODS
 from .trace import CURRENT, owner
 
@@ -42,6 +43,8 @@ def put(x: Tracer, index: Any, value: Any) -> None:
         x, index = _at_starts(x, index, value)
         if value is x and _full(index):  # the end of ``x[i : i + n] += v``
             return
+    if type(value) is not Tracer:
+        check_parts(value, x.dtype)
     indexing.put(x, index, value)
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 from array import array
 from typing import Any
 
-from .array import Tracer
+import numpy as np
+
+from .array import Tracer, shadow_of
 from .creation import NESTED
 
 LEAVES = frozenset({bool, int, float, complex, str, type(None), Tracer})
@@ -56,6 +58,16 @@ def nested(x: Any) -> Any:
         return ()
     x = listed(x)
     return x if issubclass(type(x), (list, tuple)) else ()
+
+
+def check_parts(x: Any, dtype: np.dtype[Any]) -> None:
+    """Raise NumPy's error for a complex number in a sequence that becomes real: of an array it drops the other part."""
+    for part in nested(x) if dtype.kind in "iuf" else ():
+        value = shadow_of(part)
+        if isinstance(value, (complex, np.complexfloating)):
+            np.array([value], dtype)
+        elif part is value:
+            check_parts(part, dtype)
 
 
 NESTED.append(nested)

@@ -147,3 +147,29 @@ JOINING += [lambda parts: np.choose([0, 1], parts), lambda parts: np.select([[Tr
 def test_elements_come_in_the_order_in_which_numpy_asks_for_them(join: Any, kind: Any) -> None:
     call = lambda x: 1.0 * join(kind([x, 2 * x]))  # noqa: E731 - it is called twice
     assert_same(rg.jit(call)(X), call(X))
+
+
+def written(x: Any, dtype: Any, place: Any) -> Any:
+    made = np.zeros(2, dtype)
+    made[place] = [1j * x[0], x[1]]
+    return made
+
+
+OF_COMPLEX: dict[str, Any] = {
+    "array": lambda x, dtype: np.array([1j * x[0], x[1]], dtype),
+    "nested": lambda x, dtype: np.asarray([[1j * x[0], x[1]], (1.0, 2.0)], dtype=dtype),
+    "queue": lambda x, dtype: np.array(collections.deque([x[0], 1j * x[1]]), dtype),
+    "rows": lambda x, dtype: np.array([1j * x, x], dtype),
+    "number": lambda x, dtype: np.array(1j * x[0], dtype),
+    "written": lambda x, dtype: written(x, dtype, slice(None)),
+    "written at places": lambda x, dtype: written(x, dtype, [1, 0]),
+    "written by a mask": lambda x, dtype: written(x, dtype, x > 0.5),
+}
+
+
+@pytest.mark.filterwarnings("ignore:Casting complex values")
+@pytest.mark.parametrize("dtype", [float, np.float32, int, np.uint8, bool, complex])
+@pytest.mark.parametrize("how", OF_COMPLEX)
+def test_complex_numbers_in_lists_that_become_real(how: str, dtype: Any) -> None:
+    call = lambda x: OF_COMPLEX[how](x, dtype)  # noqa: E731 - it is called twice
+    assert_same(outcome(rg.jit(call), [X]), outcome(call, [X]))
