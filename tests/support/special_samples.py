@@ -76,8 +76,9 @@ for _name in ("xlogy", "xlog1py"):
     declare(_name, binary(normal, positive, dtypes=COMPLEX))
 for _name in ("rel_entr", "kl_div", "log_ratio"):
     declare(_name, binary(positive, positive, dtypes=REAL), binary(between(1.0, 1.1), between(1.0, 1.1), dtypes="d"))
+declare("relative_gap", binary(positive, positive, dtypes=REAL))
 declare("entr", unary(positive, dtypes=REAL))
-for _name in ("huber", "pseudo_huber"):
+for _name in ("huber", "pseudo_huber", "pseudo_huber_pull", "pseudo_huber_by_width"):
     declare(
         _name, binary(between(1.6, 2.0), normal, dtypes=REAL), binary(between(0.5, 1.0), between(1.2, 1.5), dtypes="d")
     )
@@ -112,7 +113,8 @@ declare("boxcox", binary(positive, normal, dtypes=REAL), binary(positive, betwee
 for _domain in (between(0.2, 0.8), between(-0.08, 0.08), between(-3.0, -0.3)):
     for _name in ("ellipk", "ellipe"):
         declare(_name, unary(_domain, dtypes=REAL))
-declare("spence", unary(between(0.5, 1.5), dtypes=REAL))
+for _domain in (between(0.6, 1.4), between(0.1, 0.4), between(1.6, 4.0)):
+    declare("spence", unary(_domain, dtypes=REAL))
 declare("wofz", unary(dtypes="D"))
 for _branch in (0, -1):
     declare("lambertw", unary(positive, dtypes="D", branch=_branch))
