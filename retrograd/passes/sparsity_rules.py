@@ -25,9 +25,14 @@ ELEMENTWISE = frozenset(
         "cast",
         "clip",
         "copy",
+        "digamma_rise",
         "i0",
         "imag",
+        "log_beta_density",
+        "log_excess",
+        "log_gamma_density",
         "log_ratio",
+        "log_student_density",
         "nan_to_num",
         "normal_ratio",
         "owned",
@@ -40,7 +45,11 @@ ELEMENTWISE = frozenset(
         "root",
         "round",
         "sinc",
+        "student_rate",
+        "student_slope",
+        "student_weight",
         "where",
+        "zeta_drop",
     }
 )
 # Primitives whose results consist of elements of their operands, or zeros.

@@ -17,8 +17,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ..tracer.array import shadow_of
+from ..ir.primitive import Primitive
+from ..ops.special.densities import log_beta_density, log_gamma_density
+from ..ops.special.student import log_student_density
+from ..tracer.array import apply, shadow_of
 from ..tracer.class_methods import Method, methods
+from ..tracer.operands import lifted
 from ..tracer.trace import unsupported
 from ..tracer.ufuncs import as_operand
 from .dispatch import Lazy, answered, double, guarded, known, rest_of, where
@@ -61,21 +65,28 @@ def _laplace_cdf(y: Any) -> Any:
     return where(left, 0.5 * np.exp(where(left, y, 0)), 1 - 0.5 * np.exp(-where(left, 0, y)))
 
 
+def _laplace_logcdf(y: Any) -> Any:
+    left = y < 0
+    return where(left, y - math.log(2), np.log1p(-0.5 * np.exp(-where(left, 0, y))))
+
+
 def _laplace_ppf(q: Any) -> Any:
     left = q < 0.5
     return where(left, np.log(2 * where(left, q, 0.5)), -np.log(2 * where(left, 0.5, 1 - q)))
 
 
-def _t_log_density(y: Any, df: Any) -> Any:
-    return (df + 1) * -0.5 * np.log1p(y * y / df) - 0.5 * np.log(df) - SPECIAL.betaln(0.5 * df, 0.5)
+def _recorded(primitive: Primitive) -> Formula:
+    """A function of doubles that a primitive computes, whose last operand is the variable."""
+
+    def call(y: Any, *shapes: Any) -> Any:
+        operands = (*shapes, y)
+        shape = np.broadcast_shapes(*(np.shape(shadow_of(x)) for x in operands))
+        return apply(primitive, lifted(*(np.broadcast_to(x, shape) if shape else x for x in operands)))
+
+    return call
 
 
-def _beta_log_density(y: Any, a: Any, b: Any) -> Any:
-    return SPECIAL.xlogy(a - 1, y) + SPECIAL.xlog1py(b - 1, -y) - SPECIAL.betaln(a, b)
-
-
-def _gamma_log_density(y: Any, a: Any) -> Any:
-    return SPECIAL.xlogy(a - 1, y) - y - SPECIAL.gammaln(a)
+_gamma_log_density = _recorded(log_gamma_density)
 
 
 def _chi2_log_density(y: Any, df: Any) -> Any:
@@ -92,13 +103,13 @@ CONTINUOUS: dict[str, Family] = {
         logsf=lambda y: SPECIAL.log_ndtr(-y),
     ),
     "t": Family(
-        _t_log_density,
+        _recorded(log_student_density),
         cdf=lambda y, df: SPECIAL.stdtr(df, y),
         sf=lambda y, df: SPECIAL.stdtr(df, -y),
         ppf=lambda q, df: where(q == 0, -math.inf, SPECIAL.stdtrit(df, where(q == 0, 0.5, q))),
     ),
     "beta": Family(
-        _beta_log_density,
+        _recorded(log_beta_density),
         low=0,
         high=1,
         cdf=lambda y, a, b: SPECIAL.betainc(a, b, y),
@@ -120,7 +131,12 @@ CONTINUOUS: dict[str, Family] = {
         ppf=lambda q, df: 2 * SPECIAL.gammaincinv(0.5 * df, q),
     ),
     "laplace": Family(
-        lambda y: -np.abs(y) - math.log(2), cdf=_laplace_cdf, sf=lambda y: _laplace_cdf(-y), ppf=_laplace_ppf
+        lambda y: -np.abs(y) - math.log(2),
+        cdf=_laplace_cdf,
+        sf=lambda y: _laplace_cdf(-y),
+        logcdf=_laplace_logcdf,
+        logsf=lambda y: _laplace_logcdf(-y),
+        ppf=_laplace_ppf,
     ),
     "expon": Family(
         lambda y: -y,
@@ -135,7 +151,7 @@ CONTINUOUS: dict[str, Family] = {
 
 
 def _poisson_log_mass(k: Any, mu: Any) -> Any:
-    return SPECIAL.xlogy(k, mu) - SPECIAL.gammaln(k + 1) - mu
+    return _gamma_log_density(mu, k + 1)
 
 
 DISCRETE: dict[str, Family] = {

@@ -44,8 +44,25 @@ for _name in ("gammainc", "gammaincc"):
     declare(_name, binary(positive, positive, dtypes=REAL))
 for _name in ("gammaincinv", "gammainccinv"):
     declare(_name, binary(positive, between(0.2, 0.8), dtypes="d"))
+declare("log_gamma_density", binary(positive, positive, dtypes=REAL), binary(between(20.0, 30.0), positive, dtypes="d"))
+declare("log_gamma_density", binary(between(20.0, 22.0), between(18.0, 24.0), dtypes=REAL))
+for _domain in (between(0.2, 0.8), between(0.45, 0.55)):
+    declare("log_beta_density", same(positive, positive, _domain, dtypes=REAL))
+    declare("log_beta_density", same(between(20.0, 22.0), between(20.0, 22.0), _domain, dtypes="d"))
+declare("log_student_density", binary(positive, normal, dtypes=REAL), binary(between(21.0, 25.0), normal, dtypes=REAL))
+declare("student_rate", unary(positive, dtypes=REAL), unary(between(21.0, 25.0), dtypes=REAL))
+declare("student_weight", binary(positive, positive, dtypes=REAL))
+declare("student_slope", binary(between(31.0, 40.0), between(0.3, 2.0), dtypes=REAL))
+declare("student_slope", binary(between(31.0, 40.0), between(-4.0, -3.0), dtypes="d"))
+declare("log_excess", unary(between(0.01, 0.15), dtypes=REAL), unary(between(0.3, 2.0), dtypes=REAL))
+declare("digamma_rise", binary(positive, positive, dtypes=REAL))
+for _domain in (between(1.0, 2.0), between(20.0, 22.0)):
+    declare("digamma_rise", binary(_domain, between(-0.2, 0.2), dtypes="d"))
+for _order in (1, 2):
+    declare("zeta_drop", binary(positive, positive, dtypes=REAL, s=_order))
+    declare("zeta_drop", binary(between(1.0, 2.0), between(-0.2, 0.2), dtypes="d", s=_order))
 declare("stdtrit", binary(between(2.0, 3.0), between(0.55, 0.7), dtypes="d"))
-declare("stdtr", binary(positive, normal, dtypes="d"))
+declare("stdtr", binary(positive, normal, dtypes="d"), binary(between(31.0, 40.0), normal, dtypes="d"))
 declare("gammainc_slope", binary(positive, positive, dtypes=REAL), binary(positive, between(3.0, 4.0), dtypes="d"))
 for _first in (True, False):
     for _domain in (between(0.3, 0.45), between(0.6, 0.75)):

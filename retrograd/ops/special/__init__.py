@@ -1,3 +1,15 @@
 """The ufuncs of ``scipy.special``, one file per family; SciPy itself is imported when one of them runs."""
 
-from . import bessel, binormal, elliptic, entropy, gamma, hypergeometric, incomplete, incomplete_beta, normal
+from . import (
+    bessel,
+    binormal,
+    densities,
+    elliptic,
+    entropy,
+    gamma,
+    hypergeometric,
+    incomplete,
+    incomplete_beta,
+    normal,
+    student,
+)

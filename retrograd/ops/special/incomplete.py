@@ -7,6 +7,7 @@ side all parts have one sign, so that nothing cancels.
 
 from __future__ import annotations
 
+from textwrap import indent
 from typing import Any
 
 from ...ir.builder import Symbol
@@ -15,8 +16,8 @@ from ..batching import elementwise
 from ..elementary import exp, log
 from ..elementwise import function
 from .declare import special
-from .entropy import xlogy
-from .gamma import digamma, gammaln
+from .densities import LOG_POISSON, log_gamma_density
+from .gamma import digamma
 
 STEPS = 20_000  # nan where as many do not suffice, which takes a first argument beyond ten millions
 
@@ -31,9 +32,8 @@ def gammainc_slope_by_series(a, x):
         slopes = slopes + slope
         if np.all(np.abs(slope) <= 1e-17 * np.abs(slopes)):
             break
-    scale = np.exp(a * np.log(x) - x - scipy.special.gammaln(a + 1))
     unfinished = np.abs(slope) > 1e-14 * np.abs(slopes)
-    return np.where(unfinished, np.nan, scale * (slopes + (np.log(x) - scipy.special.digamma(a + 1)) * total))
+    return np.where(unfinished, np.nan, slopes + (np.log(x) - scipy.special.digamma(a + 1)) * total)
 
 
 def gammainc_slope_by_fraction(a, x):
@@ -57,12 +57,12 @@ def gammainc_slope_by_fraction(a, x):
         size = np.where(np.abs(p) > 1e100, 1e-100, 1.0)
         p2, q2, dp2, dq2 = p1 * size, q1 * size, dp1 * size, dq1 * size
         p1, q1, dp1, dq1 = p * size, q * size, dp * size, dq * size
-    scale = np.exp(a * np.log(x) - x - scipy.special.gammaln(a))
-    found = -scale * (slope + (np.log(x) - scipy.special.digamma(a)) * ratio)
-    return np.where(done, found, np.nan)
+    return np.where(done, -a * (slope + (np.log(x) - scipy.special.digamma(a)) * ratio), np.nan)
 
 
 def gammainc_slope(a, x):
+{indent(LOG_POISSON.strip(), "    ")}
+
     wide_a, wide_x = np.asarray(a, np.float64), np.asarray(x, np.float64)
     found = np.where((wide_a > 0) & (wide_x >= 0), 0.0, np.nan)
     left = (wide_a > 0) & (wide_x > 0) & ((wide_x <= 1) | (wide_x <= wide_a))
@@ -70,18 +70,15 @@ def gammainc_slope(a, x):
     right = (wide_a > 0) & (wide_x > 1) & (wide_x > wide_a) & ~gone
     found[left] = gammainc_slope_by_series(wide_a[left], wide_x[left])
     found[right] = gammainc_slope_by_fraction(wide_a[right], wide_x[right])
+    inside = left | right
+    found[inside] *= np.exp(log_poisson(wide_a[inside], wide_a[inside] + 1, wide_x[inside]))
     return np.asarray(found, np.asarray(x).dtype)[()]
 """
 
 
-def _gamma_density(a: Symbol, x: Symbol) -> Any:
-    """The logarithm of xᵃ⁻¹ e⁻ˣ/Γ(a), DLMF 8.8.13."""
-    return xlogy(a - 1, x) - x - gammaln(a)
-
-
 def _slope_push(t: Symbol, out: Symbol, a: Symbol, x: Symbol) -> Any:
     """The density times log x - ψ(a): the derivatives by both arguments commute."""
-    return t * (exp(_gamma_density(a, x)) * (log(x) - digamma(a)))
+    return t * (exp(log_gamma_density(a, x)) * (log(x) - digamma(a)))
 
 
 gammainc_slope: Primitive = primitive(
@@ -96,21 +93,21 @@ gammainc_slope: Primitive = primitive(
 gammainc = special(
     "gammainc",
     push(lambda t, out, a, x: t * gammainc_slope(a, x)),
-    push(lambda t, out, a, x: t * exp(_gamma_density(a, x))),
+    push(lambda t, out, a, x: t * exp(log_gamma_density(a, x))),
 )
 gammaincc = special(
     "gammaincc",
     push(lambda t, out, a, x: -(t * gammainc_slope(a, x))),
-    push(lambda t, out, a, x: -(t * exp(_gamma_density(a, x)))),
+    push(lambda t, out, a, x: -(t * exp(log_gamma_density(a, x)))),
 )
 # the inverses: where P(a, x) = y stays the same, dx is -(∂P/∂a)/(∂P/∂x) da
 gammaincinv = special(
     "gammaincinv",
-    push(lambda t, out, a, y: -(t * (gammainc_slope(a, out) * exp(-_gamma_density(a, out))))),
-    push(lambda t, out, a, y: t * exp(-_gamma_density(a, out))),
+    push(lambda t, out, a, y: -(t * (gammainc_slope(a, out) * exp(-log_gamma_density(a, out))))),
+    push(lambda t, out, a, y: t * exp(-log_gamma_density(a, out))),
 )
 gammainccinv = special(
     "gammainccinv",
-    push(lambda t, out, a, y: -(t * (gammainc_slope(a, out) * exp(-_gamma_density(a, out))))),
-    push(lambda t, out, a, y: -(t * exp(-_gamma_density(a, out)))),
+    push(lambda t, out, a, y: -(t * (gammainc_slope(a, out) * exp(-log_gamma_density(a, out))))),
+    push(lambda t, out, a, y: -(t * exp(-log_gamma_density(a, out)))),
 )

@@ -6,24 +6,26 @@ term by term (Boik and Robison-Cox, Derivatives of the incomplete beta function,
 
 from __future__ import annotations
 
+from textwrap import indent
 from typing import Any
 
 from ...ir.builder import Symbol
 from ...ir.primitive import Primitive, Unknown, primitive, push
 from ...ir.types import Aval
 from ..batching import elementwise
-from ..complex import abs_, sign
 from ..elementary import exp, log, log1p
-from ..elementwise import function, lt, square, where
+from ..elementwise import function
 from .declare import special
-from .entropy import xlog1py, xlogy
-from .gamma import betaln, digamma
+from .densities import LOG_BINOMIAL, log_beta_density
+from .gamma import digamma_rise
 
 STEPS = 20_000  # nan where as many do not suffice, which takes parameters beyond ten millions
 
 # numerators p and denominators q of the convergents, and their derivatives by a and b
 SLOPE = f"""
 def betainc_slopes(a, b, x):
+{indent(LOG_BINOMIAL.strip(), "    ")}
+
     ones, none = np.ones(a.shape), np.zeros(a.shape)
     p, pa, pb, q, qa, qb = ones, none, none, ones, none, none
     p0, pa0, pb0, q0, qa0, qb0 = none, none, none, ones, none, none
@@ -54,7 +56,7 @@ def betainc_slopes(a, b, x):
             break
         p0, pa0, pb0, q0, qa0, qb0 = p * size, pa * size, pb * size, q * size, qa * size, qb * size
         p, pa, pb, q, qa, qb = new_p * size, new_pa * size, new_pb * size, ones, new_qa * size, new_qb * size
-    scale = np.exp(scipy.special.xlogy(a, x) + scipy.special.xlog1py(b, -x) - scipy.special.betaln(a, b)) / a
+    scale = np.exp(log_binomial(a, b, a + 1, b + 1, x)) * b / ((a + b) * (a + b + 1))
     both = scipy.special.digamma(a + b)
     by_a = scale * (slope_a + (np.log(x) - 1 / a - scipy.special.digamma(a) + both) * ratio)
     by_b = scale * (slope_b + (np.log1p(-x) - scipy.special.digamma(b) + both) * ratio)
@@ -77,19 +79,14 @@ def betainc_slope(a, b, x, first):
 """
 
 
-def _density(a: Symbol, b: Symbol, x: Symbol) -> Any:
-    """The logarithm of xᵃ⁻¹ (1 - x)ᵇ⁻¹/B(a, b), DLMF 8.17.1."""
-    return xlogy(a - 1, x) + xlog1py(b - 1, -x) - betaln(a, b)
-
-
 def _slope_shape(a: Aval, b: Aval, x: Aval, first: bool) -> Aval:
     return function(a, b, x)
 
 
 def _slope_push(t: Symbol, out: Symbol, a: Symbol, b: Symbol, x: Symbol, first: bool) -> Any:
     """The density times the derivative of its logarithm: the derivatives by two arguments commute."""
-    by = log(x) - digamma(a) if first else log1p(-x) - digamma(b)
-    return t * (exp(_density(a, b, x)) * (by + digamma(a + b)))
+    by = log(x) + digamma_rise(a, b) if first else log1p(-x) + digamma_rise(b, a)
+    return t * (exp(log_beta_density(a, b, x)) * by)
 
 
 _TWICE = Unknown("the first two arguments of scipy.special.betainc, twice")
@@ -110,46 +107,23 @@ def _direct(name: str, factor: float) -> Primitive:
         name,
         push(lambda t, out, a, b, x: t * (betainc_slope(a, b, x, first=True) * factor)),
         push(lambda t, out, a, b, x: t * (betainc_slope(a, b, x, first=False) * factor)),
-        push(lambda t, out, a, b, x: t * (exp(_density(a, b, x)) * factor)),
+        push(lambda t, out, a, b, x: t * (exp(log_beta_density(a, b, x)) * factor)),
     )
 
 
 def _inverse(name: str, factor: float) -> Primitive:
     """If I(a, b, x) = y stays the same, dx is -(∂I/∂a)/(∂I/∂x) da; this holds for the complement, too."""
+
+    def by_parameter(t: Symbol, out: Symbol, a: Symbol, b: Symbol, first: bool) -> Any:
+        return -(t * (betainc_slope(a, b, out, first=first) * exp(-log_beta_density(a, b, out))))
+
     return special(
         name,
-        push(lambda t, out, a, b, y: -(t * (betainc_slope(a, b, out, first=True) * exp(-_density(a, b, out))))),
-        push(lambda t, out, a, b, y: -(t * (betainc_slope(a, b, out, first=False) * exp(-_density(a, b, out))))),
-        push(lambda t, out, a, b, y: t * (exp(-_density(a, b, out)) * factor)),
+        push(lambda t, out, a, b, y: by_parameter(t, out, a, b, True)),
+        push(lambda t, out, a, b, y: by_parameter(t, out, a, b, False)),
+        push(lambda t, out, a, b, y: t * (exp(-log_beta_density(a, b, out)) * factor)),
     )
 
 
 betainc, betaincc = _direct("betainc", 1.0), _direct("betaincc", -1.0)
 betaincinv, betainccinv = _inverse("betaincinv", 1.0), _inverse("betainccinv", -1.0)
-
-
-def _student_density(df: Symbol, t: Symbol) -> Any:
-    """The logarithm of (1 + t²/ν)^(-(ν + 1)/2)/(√ν B(½, ν/2))."""
-    return (df + 1) * -0.5 * log1p(square(t) / df) - log(df) * 0.5 - betaln(df * 0.5, 0.5)
-
-
-def _freedom_push(t: Symbol, out: Symbol, df: Symbol, x: Symbol) -> Any:
-    """From the incomplete beta function at ν/(ν + t²) in the tails, at t²/(ν + t²) near 0, where either is exact."""
-    squared, half = square(x), df * 0.5
-    whole = df + squared
-    near = lt(squared, df)
-    tail, centre = where(near, 0.5, df / whole), where(near, squared / whole, 0.5)
-    one_half = half * 0 + 0.5
-    moved = exp((half - 1) * log(df / whole) - betaln(half, one_half)) * abs_(x) / (whole * whole**0.5)
-    by_tail = betainc_slope(half, one_half, tail, first=True) * 0.5 + moved
-    by_centre = betainc_slope(one_half, half, centre, first=False) * 0.5 - moved
-    return t * (sign(x) * where(near, by_centre, -by_tail) * 0.5)
-
-
-stdtr = special("stdtr", push(_freedom_push), push(lambda t, out, df, x: t * exp(_student_density(df, x))))
-# the quantile: where T(x, ν) = p stays the same
-stdtrit = special(
-    "stdtrit",
-    push(lambda t, out, df, p: -(_freedom_push(t, out, df, out) * exp(-_student_density(df, out)))),
-    push(lambda t, out, df, p: t * exp(-_student_density(df, out))),
-)

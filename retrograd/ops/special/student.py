@@ -1,0 +1,215 @@
+"""Student's distribution: its density, its distribution function and its quantiles.
+
+Where the degrees of freedom are many, the derivatives by them are differences of nearly equal parts. Asymptotic series
+take over there, and Gauss' quadrature of the derivative of the density, whose parts have one sign.
+"""
+
+from __future__ import annotations
+
+import math
+from textwrap import indent
+from typing import Any
+
+from ...ir.builder import Symbol
+from ...ir.primitive import Primitive, Unknown, primitive, push
+from ..batching import elementwise
+from ..bessel import polynomial
+from ..complex import abs_, sign
+from ..elementary import exp, log
+from ..elementwise import function, ge, lt, square, where
+from .declare import special
+from .gamma import betaln, zeta
+from .incomplete_beta import betainc_slope
+
+FREE = 20.0  # degrees of freedom from which on these terms are exact to rounding
+# log(Γ((ν + 1)/2)/(Γ(ν/2) √(ν/2))) in odd powers of 1/ν, from DLMF 5.11.8
+TERMS = (-1 / 4, 1 / 24, -1 / 20, 17 / 112, -31 / 36, 691 / 88, -5461 / 52, 929569 / 480)
+SLOPES = tuple(-c * (2 * k + 1) for k, c in enumerate(TERMS))
+BENDS = tuple(-c * (2 * k + 2) for k, c in enumerate(SLOPES))
+
+LOG_STUDENT_DENSITY = f"""
+def log_student_density(df, t):
+    many = np.greater_equal(df, {FREE})
+    found = 0.0 if many.all() else -0.5 * np.log(df) - scipy.special.betaln(0.5 * df, 0.5)
+    if many.any():
+        u = 1 / np.square(np.where(many, df, {FREE}), dtype=np.float64)
+        rest = (((({TERMS[7]} * u + {TERMS[6]}) * u + {TERMS[5]}) * u + {TERMS[4]}) * u + {TERMS[3]}) * u + {TERMS[2]}
+        rest = ((rest * u + {TERMS[1]}) * u + {TERMS[0]}) * np.sqrt(u)
+        found = np.where(many, rest - {0.5 * math.log(2 * math.pi)}, found)
+    return np.asarray((df + 1) * -0.5 * np.log1p(t * t / df) + found, np.asarray(t).dtype)[()]
+"""
+
+# log(1 + u) - u/(1 + u)
+LOG_EXCESS = """
+def log_excess(u):
+    near = np.greater(u, -0.1) & np.less(u, 0.2)
+    if not near.any():
+        return np.log1p(u) - u / (1 + u)
+    found = 0.0 if near.all() else np.log1p(u) - u / (1 + u)
+    u = u if near.all() else np.where(near, u, 0)
+    v = u / (2 + u)
+    w = v * v
+    odd = (((((((w / 17 + 1 / 15) * w + 1 / 13) * w + 1 / 11) * w + 1 / 9) * w + 1 / 7) * w + 1 / 5) * w + 1 / 3) * w
+    series = 2 * (w / (1 + v) + v * odd)
+    return np.asarray(series if near.all() else np.where(near, series, found))[()]
+"""
+log_excess: Primitive = primitive(
+    "log_excess",
+    function,
+    "log_excess({0})",
+    helper=LOG_EXCESS,
+    batch=elementwise,
+    diff=(push(lambda t, out, u: t * (u / (1 + u) / (1 + u))),),
+)
+
+
+def _weight_push(t: Symbol, out: Symbol, df: Symbol, squared: Symbol) -> Any:
+    whole = df + squared
+    return t * ((squared - 1) / whole / whole)
+
+
+# (ν + 1)/(ν + t²): the derivative of the quotient, by ν, would lose digits where ν is large
+student_weight: Primitive = primitive(
+    "student_weight",
+    function,
+    "np.divide({0} + 1, {0} + {1})",
+    batch=elementwise,
+    cheap=True,
+    diff=(
+        push(_weight_push),
+        push(lambda t, out, df, squared: -(t * (out / (df + squared)))),
+    ),
+)
+
+
+STUDENT_RATE = f"""
+def student_rate(df):
+    many = np.greater_equal(df, {FREE})
+    found = 0.0
+    if not (many.any() and many.all()):
+        found = (scipy.special.digamma(0.5 * df + 0.5) - scipy.special.digamma(0.5 * df) - 1 / df) * 0.5
+    if not many.any():
+        return found
+    u = 1 / np.square(df if many.all() else np.where(many, df, {FREE}))
+    rest = (((({SLOPES[7]} * u + {SLOPES[6]}) * u + {SLOPES[5]}) * u + {SLOPES[4]}) * u + {SLOPES[3]}) * u + {SLOPES[2]}
+    rest = ((rest * u + {SLOPES[1]}) * u + {SLOPES[0]}) * u
+    return rest if many.all() else np.where(many, rest, found)
+"""
+
+
+def _rate_push(t: Symbol, out: Symbol, df: Symbol) -> Any:
+    few, half = lt(df, FREE), df * 0.5
+    many = where(few, FREE, df)
+    u = 1 / square(many)
+    direct = (zeta(2, half + 0.5) - zeta(2, half)) * 0.25 + 0.5 / square(df)
+    return t * where(few, direct, polynomial(u, coefficients=BENDS[::-1]) * u / many)
+
+
+# the derivative, by ν, of the logarithm of Γ((ν + 1)/2)/(Γ(ν/2) √ν)
+student_rate: Primitive = primitive(
+    "student_rate", function, "student_rate({0})", helper=STUDENT_RATE, batch=elementwise, diff=(push(_rate_push),)
+)
+
+
+def _freedom_slope(df: Symbol, x: Symbol) -> Any:
+    """The derivative of the logarithm of the density by ν."""
+    u = square(x) / df
+    return student_rate(df) - log_excess(u) * 0.5 + u / (1 + u) / (df * 2)
+
+
+# the logarithm of (1 + t²/ν)^(-(ν + 1)/2)/(√ν B(½, ν/2))
+log_student_density: Primitive = primitive(
+    "log_student_density",
+    function,
+    "log_student_density({0}, {1})",
+    helper=LOG_STUDENT_DENSITY,
+    loose=(0, 1),
+    batch=elementwise,
+    diff=(
+        push(lambda t, out, df, x: t * _freedom_slope(df, x)),
+        push(lambda t, out, df, x: -(t * (x * student_weight(df, square(x))))),
+    ),
+)
+
+
+MANY = 30.0  # degrees of freedom from which on quadrature is exact to rounding
+
+# The derivative of the distribution function by ν is the integral of the density times the derivative of its logarithm:
+# from 0 on by Legendre's points; in the tails by Laguerre's, since the density falls like an exponential function of
+# its own logarithm. It is 0 where ν is smaller.
+STUDENT_SLOPE = f"""
+def student_slope(df, t):
+{indent(LOG_EXCESS.strip(), "    ")}
+
+    wide_v, wide_x = np.broadcast_arrays(np.asarray(df, np.float64), np.asarray(t, np.float64))
+    many = wide_v >= {MANY}
+    found = np.zeros(many.shape)
+    if not many.any():
+        return np.asarray(found, np.asarray(t).dtype)[()]
+    v, x = wide_v[many][:, None], np.abs(wide_x[many])[:, None]
+    power = 1 / (v * v)
+    constant = np.polynomial.polynomial.polyval(power, {TERMS}) / v - {0.5 * math.log(2 * math.pi)}
+    falling = np.polynomial.polynomial.polyval(power, {SLOPES}) * power
+
+    def density(s):
+        return np.exp(constant - 0.5 * (v + 1) * np.log1p(s * s / v))
+
+    def slope(s):
+        u = s * s / v
+        return falling - 0.5 * log_excess(u) + u / (1 + u) / (2 * v)
+
+    points, weights = np.polynomial.legendre.leggauss(24)
+    near = np.minimum(x, 2.5)
+    inner = 0.5 * near * (points + 1)
+    centre = 0.5 * near[..., 0] * np.sum(weights * density(inner) * slope(inner), axis=-1)
+    points, weights = np.polynomial.laguerre.laggauss(32)
+    far = np.clip(x, 2.5, 1e100)
+    squared = far * far + (v + far * far) * np.expm1(2 * points / (v + 1))
+    outer = np.sqrt(squared)
+    tail = -density(far)[..., 0] * np.sum(weights * slope(outer) * (v + squared) / ((v + 1) * outer), axis=-1)
+    found[many] = np.sign(wide_x[many]) * np.where(x[..., 0] < 2.5, centre, tail)
+    return np.asarray(found, np.asarray(t).dtype)[()]
+"""
+
+
+def _student_slope_push(t: Symbol, out: Symbol, df: Symbol, x: Symbol) -> Any:
+    """The density times the derivative of its logarithm: the derivatives by both arguments commute."""
+    return t * (exp(log_student_density(df, x)) * _freedom_slope(df, x))
+
+
+student_slope: Primitive = primitive(
+    "student_slope",
+    function,
+    "student_slope({0}, {1})",
+    helper=STUDENT_SLOPE,
+    loose=(0, 1),
+    batch=elementwise,
+    diff=(Unknown("the degrees of freedom of scipy.special.stdtr, twice"), push(_student_slope_push)),
+)
+
+
+def _freedom_push(t: Symbol, out: Symbol, df: Symbol, x: Symbol) -> Any:
+    many = ge(df, MANY)
+    return t * where(many, student_slope(df, x), _slope_by_beta(where(many, MANY, df), x))
+
+
+def _slope_by_beta(df: Symbol, x: Symbol) -> Any:
+    """From the incomplete beta function at ν/(ν + t²) in the tails, at t²/(ν + t²) near 0, where either is exact."""
+    squared, half = square(x), df * 0.5
+    whole = df + squared
+    near = lt(squared, df)
+    tail, centre = where(near, 0.5, df / whole), where(near, squared / whole, 0.5)
+    one_half = half * 0 + 0.5
+    moved = exp((half - 1) * log(df / whole) - betaln(half, one_half)) * abs_(x) / (whole * whole**0.5)
+    by_tail = betainc_slope(half, one_half, tail, first=True) * 0.5 + moved
+    by_centre = betainc_slope(one_half, half, centre, first=False) * 0.5 - moved
+    return sign(x) * where(near, by_centre, -by_tail) * 0.5
+
+
+stdtr = special("stdtr", push(_freedom_push), push(lambda t, out, df, x: t * exp(log_student_density(df, x))))
+# the quantile: where T(x, ν) = p stays the same
+stdtrit = special(
+    "stdtrit",
+    push(lambda t, out, df, p: -(_freedom_push(t, out, df, out) * exp(-log_student_density(df, out)))),
+    push(lambda t, out, df, p: t * exp(-log_student_density(df, out))),
+)
