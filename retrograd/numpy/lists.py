@@ -81,8 +81,8 @@ def _blocks(x: Any) -> Any:
 
 
 def _arrays(args: Sequence[Any]) -> Sequence[Any]:
-    """The arguments with arrays in place of lists, unless one is traced: then NumPy dispatches the call itself."""
-    if any(type(x) is Tracer for x in args):
+    """The arguments with arrays in place of lists, unless one depends on arguments: then NumPy dispatches the call."""
+    if any(type(x) is Tracer and not x.const for x in args):
         return args
     return [*map(_array, args)]
 
@@ -98,8 +98,9 @@ def _over(name: str, function: Any) -> Callable[..., Any]:
     return OfBlocks(function) if name == "block" else OfLists(function)
 
 
-def _of_module(module: ModuleType) -> Mapping[str, Callable[..., Any]]:
-    others = {name for of in PROVIDERS[module.__name__] if of is not _of_module for name in of(module)}
+def of_lists(module: ModuleType) -> Mapping[str, Callable[..., Any]]:
+    """The functions of a module that are traced, but have no substitute of their own, with lists among arguments."""
+    others = {name for of in PROVIDERS[module.__name__] if of is not of_lists for name in of(module)}
     return {
         name: _over(name, function)
         for name, function in vars(module).items()
@@ -110,7 +111,7 @@ def _of_module(module: ModuleType) -> Mapping[str, Callable[..., Any]]:
 
 
 for _name in ("numpy", "numpy.linalg", "numpy.fft", "numpy.lib.stride_tricks"):
-    substitutes(_name)(_of_module)
+    substitutes(_name)(of_lists)
 
 
 def _or_repeated(multiply: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from ..ops.shape import stop_gradient
 from ..tracer.array import Tracer, apply, is_known, shadow_of, tracers_in
-from ..tracer.creation import fresh
+from ..tracer.creation import fresh, joined
 from ..tracer.interception import substitutes
 from ..tracer.operands import as_array, astype
 from ..tracer.outside import trace_here
@@ -26,11 +26,12 @@ Function = Callable[..., Any]
 _handlers: dict[str, dict[str, Function]] = {}
 
 
-def stands_for(path: str, *, closures: bool = False) -> Callable[[Function], Function]:
+def stands_for(path: str, *, closures: bool = False, pairs: bool = False) -> Callable[[Function], Function]:
     """Make the decorated function the substitute of a SciPy function, such as ``scipy.special.logsumexp``.
 
     Users reach it by SciPy's name inside a traced function, or import the result of the decoration. With ``closures``
-    it handles all arguments while a trace is active, since functions among them may close over traced values.
+    it handles all arguments while a trace is active, since functions among them may close over traced values. With
+    ``pairs`` an argument is a pair of other things; elsewhere a list or tuple of traced numbers is an array.
     """
     module, _, name = path.rpartition(".")
 
@@ -39,7 +40,7 @@ def stands_for(path: str, *, closures: bool = False) -> Callable[[Function], Fun
         def call(*args: Any, **options: Any) -> Any:
             if closures and trace_here() is not None:
                 return handler(*args, **options)
-            return dispatch(getattr(importlib.import_module(module), name), handler, args, options)
+            return dispatch(getattr(importlib.import_module(module), name), handler, args, options, pairs)
 
         if module not in _handlers:
             _provide(module)
@@ -57,13 +58,17 @@ def _provide(module: str) -> None:
         return _handlers[module]
 
 
-def dispatch(original: Function, handler: Function, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
+def dispatch(
+    original: Function, handler: Function, args: Sequence[Any], options: Mapping[str, Any], pairs: bool = False
+) -> Any:
     """``handler`` if an argument is traced; else the original, on the plain numbers that tracers may hold."""
     leaves = flatten((tuple(args), dict(options)))[0]
     tracers = tracers_in(leaves)
     if not tracers:
         return original(*args, **options)
     if not all(t.const for t in tracers):
+        if not pairs:
+            args, options = [*map(joined, args)], {name: joined(x) for name, x in options.items()}
         try:
             return handler(*args, **options)
         except TypeError as fault:

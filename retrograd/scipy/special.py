@@ -1,4 +1,4 @@
-"""Functions of ``scipy.special`` that are not ufuncs, for traced arguments; ufuncs need no substitute.
+"""Functions of ``scipy.special`` that are not ufuncs, for traced arguments; ufuncs need a substitute for lists alone.
 
 >>> import numpy as np, retrograd as rg
 >>> from retrograd.scipy.special import logsumexp
@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from ..numpy.creation import asarray
+from ..numpy.lists import of_lists
 from ..numpy.reductions import as_dtype, axes_over
 from ..ops.special.elliptic import lambertw as lambertw_primitive
 from ..ops.special.gamma import zeta as zeta_primitive
 from ..tracer.array import apply, shadow_of, tracers_in
+from ..tracer.interception import substitutes
 from ..tracer.operands import astype, axes_of, lifted, record
 from ..tracer.trace import owner, unsupported
 from ..tracer.ufuncs import as_operand
@@ -26,6 +28,7 @@ from .dispatch import Lazy, array, double, guarded, inexact, known, rest_of, sta
 __getattr__ = rest_of("scipy.special")
 
 SPECIAL = Lazy("scipy.special")
+substitutes("scipy.special")(of_lists)
 
 
 def _peak(a: Any, axis: Any) -> Any:

@@ -70,6 +70,7 @@ ALTERNATIVES: dict[str, str] = {
     "pickle": STORE,
     "polars": TABLES,
     "random": DRAW,
+    **{f"scipy.linalg.{name}": f"use np.linalg.{name}" for name in ("eig", "eigvals", "lstsq")},
     "scipy.integrate.quad": "use trapezoid or simpson of scipy.integrate on fixed points, or a rule of quadrature",
     "scipy.optimize": "write rg.scipy.minimize or rg.scipy.root, or call it outside, on the gradient: "
     "scipy.optimize.minimize(rg.value_and_grad(f), x, jac=True)",
@@ -128,13 +129,15 @@ def alternative(name: str) -> str | None:
             return found
     if parts[0] != "scipy":
         return None
-    if _has_substitute(parts[-1]):
+    if _has_substitute(parts):
         return f"call it by its full name, as in scipy.special.softmax(x), or import {parts[-1]} from retrograd.scipy"
     return "write it with NumPy, or call it through rg.lens, with its derivative"
 
 
-def _has_substitute(name: str) -> bool:
-    return any(name in provider(module) for provider, module in _loaded(interception.PROVIDERS))
+def _has_substitute(parts: Sequence[str]) -> bool:
+    """Whether a function of SciPy has a substitute, which another function of this name, such as NumPy's, may have."""
+    loaded = _loaded(interception.PROVIDERS)
+    return any(parts[-1] in of(module) for of, module in loaded if module.__name__.split(".")[:2] == parts[:2])
 
 
 def _loaded(table: Mapping[str, Sequence[Any]]) -> list[tuple[Any, ModuleType]]:

@@ -35,6 +35,28 @@ def test_a_traced_call_gives_what_scipy_gives(case: Case):
     assert_alike(rg.jit(case.call)(*case.args), case.call(*case.args))
 
 
+def nested(x: Any, shape: tuple[int, ...]) -> Any:
+    """Lists of the numbers of an array, which may be traced."""
+    return [nested(row, shape[1:]) for row in x] if shape else x
+
+
+@each_call
+def test_lists_of_traced_numbers_are_arrays(case: Case):
+    call = case.call
+    for k, x in enumerate(map(np.asarray, case.args)):
+        args = [*case.args]
+        if x.ndim and 0 < x.size < 60:
+            try:
+                expected = call(*args[:k], x.tolist(), *args[k + 1 :])
+            except (AttributeError, IndexError, TypeError):
+                continue  # the program needs an array there
+            found = rg.jit(lambda x, *args, k=k, n=x.shape: call(*args[:k], nested(x, n), *args[k:]))(
+                x, *args[:k], *args[k + 1 :]
+            )
+            for a, b in zip(found, expected, strict=True) if isinstance(expected, tuple) else [(found, expected)]:
+                np.testing.assert_allclose(a, b, rtol=1e-10, atol=1e-12)
+
+
 @pytest.mark.filterwarnings("ignore:logm result")
 @each_call
 def test_single_precision_is_treated_as_scipy_treats_it(case: Case):
