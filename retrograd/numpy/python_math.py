@@ -94,7 +94,7 @@ ANY_NUMBER: dict[str, Function] = {  # each with the NumPy function of the same 
     "ldexp": lambda x, i: np.ldexp(x, np.clip(i, -5000, 5000).astype(int)),
     "remainder": _remainder,
     "isclose": _isclose,
-    "hypot": lambda *lengths: reduce(np.hypot, lengths, 0.0),
+    "hypot": lambda *lengths: reduce(np.hypot, lengths if len(lengths) > 1 else (0.0, *lengths)),
     "fsum": lambda items: apply(exact_sum, [as_dtype(asarray(items), np.dtype(float))]),
     "dist": lambda p, q: _length(_floats(p) - _floats(q)),
     "sumprod": lambda p, q: np.sum(asarray(p) * asarray(q)),

@@ -57,7 +57,7 @@ ACCUMULATE = {
 }
 REDUCEAT = {np.add: runs.run_sum, np.maximum: runs.run_max, np.minimum: runs.run_min}
 
-SIGNLESS = (np.hypot, np.gcd)  # of one number, they give its absolute value: reductions begin with their identity, 0
+SIGNLESS = (np.hypot, np.gcd)  # of one number, they give its absolute value: as if begun with their identity, 0
 
 
 def _reduce(
@@ -140,7 +140,7 @@ def _reduced_step_by_step(ufunc: Any, a: Any, axis: Axis, dtype: Any, keepdims: 
     if where is not True:
         mask = moveaxis(np.broadcast_to(array_of(where, a), a.shape), axes, range(len(axes)))
         mask = reshape(mask, x.shape)
-    if initial is ABSENT and ufunc in SIGNLESS:
+    if initial is ABSENT and ufunc in SIGNLESS and len(x) < 2:
         initial = ufunc.identity
     if not given(initial) and mask is None and len(x):
         start, x = x[0], x[1:]

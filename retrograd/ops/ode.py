@@ -37,7 +37,8 @@ def solve_ode(slope, start, times, parameters, method, rtol, atol, strict=False)
         if not strict:
             return scipy.integrate.odeint(slope, start, times, parameters, **options)
         found, report = scipy.integrate.odeint(slope, start, times, parameters, full_output=True, **options)
-        return found if report['message'] == 'Integration successful.' else np.full_like(found, np.nan)
+        done = report['message'].startswith(('Integration successful', 'Nothing was done'))  # for equal times
+        return found if done else np.full_like(found, np.nan)
     if times[0] == times[-1]:
         return np.tile(start, (len(times), 1))
     ends, asked, places = (times[0], times[-1]), times, np.arange(len(times))

@@ -26,7 +26,8 @@ SOLVE = """
 def sparse_solve(data, indices, starts, b, shape, by_rows):
     parts = (np.ascontiguousarray(data), np.ascontiguousarray(indices), np.ascontiguousarray(starts))
     matrix = (scipy.sparse.csr_array if by_rows else scipy.sparse.csc_array)(parts, shape=shape)
-    return scipy.sparse.linalg.spsolve(matrix if matrix.has_canonical_format else matrix.copy(), b)
+    found = scipy.sparse.linalg.spsolve(matrix if matrix.has_canonical_format else matrix.copy(), b)
+    return found.reshape(b.shape)  # SciPy takes a single column for a vector
 """
 
 

@@ -33,7 +33,8 @@ def evaluated(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
     """The polynomial of the interval that each point is in, or its derivative of order ``nu``, by Horner's scheme."""
     if not isinstance(self, _interpolate.PPoly):
         raise unsupported(f"a {type(self).__name__} at traced points", "convert it: PPoly.from_bernstein_basis(...)")
-    if not np.all(np.diff(self.x) > 0):
+    widths = np.diff(self.x)
+    if not (np.all(widths[:-1] > 0) and widths[-1] >= 0):
         raise unsupported("a piecewise polynomial whose breakpoints decrease", "reverse the axis")
     extrapolate = self.extrapolate if extrapolate is None else extrapolate
     x, knots, coefficients = lifted(inexact(x), self.x, self.c)
@@ -44,6 +45,8 @@ def evaluated(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
     rest = (1,) * (self.c.ndim - 2)
     step = np.reshape(x - knots[interval], (*x.shape, *rest))
     out = np.zeros((*x.shape, *self.c.shape[2:]))
+    if nu > order:
+        out = out + np.where(np.isnan(step), np.nan, 0.0)
     for k in range(order + 1 - nu):
         out = out * step + coefficients[k][interval] * math.perm(order - k, nu)
     if extrapolate is False or extrapolate == 0:
@@ -58,7 +61,8 @@ def evaluated(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
 def _b_spline(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
     """A B-spline as the polynomials of its intervals."""
     n, (columns, rest) = len(self.t) - self.k - 1, (self.c.reshape(len(self.c), -1).T, self.c.shape[1:])
-    inside = [j for j in range(self.k, n) if self.t[j + 1] > self.t[j]]
+    last = [n - 1] if self.k == 0 else []  # that of the last value of a step function, which has no width
+    inside = [j for j in range(self.k, n) if self.t[j + 1] > self.t[j] or j in last]
     pieces = [_interpolate.PPoly.from_spline((self.t, c, self.k)).c[:, inside] for c in columns]
     polynomials = np.stack(pieces, axis=-1).reshape(self.k + 1, len(inside), *rest)
     knots = np.append(self.t[inside], self.t[n])

@@ -15,10 +15,10 @@ import numpy as np
 from ..ir.primitive import Primitive
 from ..ops import equations, matrix_functions
 from ..tracer.array import apply
-from ..tracer.operands import apply_all, lifted
+from ..tracer.operands import apply_all, astype, lifted
 from ..tracer.trace import unsupported
 from .decompositions import eigh, eigvalsh, norm, pinv, qr, svd, svdvals
-from .dispatch import cast, double, inexact, rest_of, stands_for
+from .dispatch import cast, inexact, rest_of, stands_for
 
 __all__ = [
     "block_diag",
@@ -177,7 +177,7 @@ def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_fin
     return np.where(kept if lower else kept.T, cholesky(a, lower), a), lower
 
 
-@stands_for("scipy.linalg.cho_solve")
+@stands_for("scipy.linalg.cho_solve", pairs=True)
 def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
     c, lower = c_and_lower
     first, second = ("N", "C") if lower else ("C", "N")
@@ -189,7 +189,7 @@ def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> A
     return tuple(apply_all(equations.lu_factor, [_square(*_equal(a))]))
 
 
-@stands_for("scipy.linalg.lu_solve")
+@stands_for("scipy.linalg.lu_solve", pairs=True)
 def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True) -> Any:
     lu, pivots = lu_and_piv
     lu, pivots, b = lifted(lu, pivots, inexact(b))
@@ -216,7 +216,8 @@ def inv(
 
 @stands_for("scipy.linalg.det")
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    return np.linalg.det(*_equal(double(a)))  # which SciPy gives in double precision
+    (a,) = _equal(a)
+    return np.linalg.det(astype(a, np.result_type(a.dtype, np.float64)))  # which SciPy gives in double precision
 
 
 # --- functions of matrices

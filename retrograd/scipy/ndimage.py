@@ -39,6 +39,8 @@ def _filtered(
     dtype = np.asarray(shadow_of(image)).dtype
     if dtype.kind not in "fc":
         raise unsupported("scipy.ndimage of an image of integers", "make it floating-point: image.astype(float)")
+    if w.dtype.kind == "c":
+        dtype = np.promote_types(dtype, np.complex64)
     x, w = (u if u.dtype.itemsize >= 8 else astype(u, np.float64) for u in (x, w))  # SciPy computes in doubles
     if x.ndim != w.ndim or not x.ndim or not w.size:
         raise RuntimeError("filter weights array has incorrect shape.")
@@ -52,7 +54,7 @@ def _filtered(
     padding: Any = PADDING[mode]
     fill = {"constant_values": cval} if padding == "constant" else {}
     padded = np.pad(x, pads, padding, **fill)
-    found = apply(convolve_nd, [padded, w if mirrored else np.flip(w)], mode="valid", method="direct")
+    found = apply(convolve_nd, [padded, w if mirrored else np.conj(np.flip(w))], mode="valid", method="direct")
     return found if found.dtype == dtype else astype(found, dtype)
 
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from ..ir.primitive import Primitive
 from ..ops.sparse import sparse_product, sparse_solve
-from ..tracer.array import apply
+from ..tracer.array import apply, shadow_of
 from ..tracer.class_methods import Method, methods
 from ..tracer.operands import lifted
 from ..tracer.state.attributes import attribute
@@ -66,7 +66,8 @@ def spsolve(A: Any, b: Any, permc_spec: Any = None, use_umfpack: bool = True) ->
         raise unsupported("scipy.sparse.linalg.spsolve of a dense matrix, or with permc_spec=", "use np.linalg.solve")
     if A.shape[0] != A.shape[1]:
         raise ValueError(f"matrix must be square (has shape {A.shape})")
-    return _applied(sparse_solve, A, b, np.float64)
+    column = np.ndim(shadow_of(b)) == 2 and np.shape(shadow_of(b))[1] == 1  # for SciPy it is a vector
+    return _applied(sparse_solve, A, np.reshape(b, -1) if column else b, np.float64)
 
 
 def _product_from_left(matrix: Any, x: Any) -> Any:

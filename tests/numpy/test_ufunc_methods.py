@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -218,3 +219,10 @@ def test_what_concerns_memory_is_refused_by_name(name):
 
 def test_writes_through_flat_have_derivatives():
     assert_differentiable(lambda x: through_flat(x)[0], X)
+
+
+@pytest.mark.parametrize("x", [[0.0, 1.0, 2.0], [1.0, 0.0, 2.0], [-1.0, 2.0], [0.0, -2.0]])
+def test_second_derivatives_of_hypot_reduce_are_those_of_a_norm(x: list[float]) -> None:
+    expected = rg.hessian(np.linalg.norm)(np.array(x))
+    for f in (np.hypot.reduce, lambda x: math.hypot(*x)):
+        np.testing.assert_allclose(rg.hessian(f)(np.array(x)), expected, atol=1e-15)

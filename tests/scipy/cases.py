@@ -126,6 +126,26 @@ case("cumulative_trapezoid from 0", lambda y: scipy.integrate.cumulative_trapezo
 
 # ----------------------------------------------------------------------------------------- signal and ndimage
 
+
+def halves(z: Any) -> Any:
+    """The real and the imaginary part."""
+    return z.real, z.imag
+
+
+for _method in ("correlate", "convolve"):
+    case(
+        f"ndimage.{_method} with complex weights",
+        lambda x, w, f=_method: halves(getattr(scipy.ndimage, f)(x, w - 1j * w[::-1])),
+        M[0],
+        UNIT[:2],
+    )
+    case(
+        f"ndimage.{_method} of a complex image",
+        lambda x, w, f=_method: halves(getattr(scipy.ndimage, f)(x + 1j * x[::-1] ** 2, w + 2j * w**2)),
+        M[1],
+        UNIT,
+    )
+
 IMAGE, KERNEL = rng.standard_normal((4, 3)), rng.standard_normal((2, 2))
 LONG, SHORT = rng.standard_normal(5), rng.standard_normal(3)
 for _mode in ("full", "same", "valid"):
@@ -323,6 +343,7 @@ case("solve_discrete_lyapunov", lambda a, q: scipy.linalg.solve_discrete_lyapuno
 case("solve", lambda a, b: scipy.linalg.solve(a, b), SQUARE, V)
 case("inv", lambda a: scipy.linalg.inv(a), SQUARE)
 case("det", lambda a: scipy.linalg.det(a), SQUARE)
+case("det of a complex matrix", lambda a: halves(scipy.linalg.det(a + 1j * a.T)), SQUARE)
 for _method in ("expm", "sqrtm", "logm"):
     case(_method, lambda a, m=_method: getattr(scipy.linalg, m)(a), SQUARE)
 case("expm of an angle", lambda t: scipy.linalg.expm(t * np.array([[0.0, 1.0], [-1.0, 0.0]])), 0.7)
@@ -377,4 +398,5 @@ case("lu_solve of traced factors", lambda a, b: scipy.linalg.lu_solve(scipy.lina
 STIFF = scipy.sparse.csr_array(scipy.sparse.diags([-1.0, 2.5, -1.2], offsets=[-1, 0, 1], shape=(3, 3)))
 for _matrix in (STIFF, STIFF.tocsc()):
     case(f"spsolve {_matrix.format}", lambda b, m=_matrix: scipy.sparse.linalg.spsolve(m, b), V)
+    case(f"spsolve {_matrix.format} of a column", lambda b, m=_matrix: scipy.sparse.linalg.spsolve(m, b[:, None]), V)
     case(f"spsolve {_matrix.format} of columns", lambda b, m=_matrix: scipy.sparse.linalg.spsolve(m, b), COLUMNS)

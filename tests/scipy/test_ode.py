@@ -180,6 +180,15 @@ def test_what_is_not_solved_is_refused(call, error):
         rg.grad(lambda a: np.sum(call(a)))(1.0)
 
 
+@pytest.mark.parametrize("times", [[0.5], [0.5, 0.5]])
+def test_states_at_equal_times_are_the_first_one(times):
+    def last(y):
+        return odeint(lambda y, t: -y, y, np.array(times))[-1]
+
+    for derivative in (rg.jacfwd, rg.jacrev):
+        np.testing.assert_array_equal(derivative(last)(np.array([1.0, 2.0])), np.eye(2))
+
+
 def test_a_gradient_by_odeint_that_gives_up_is_nan():
     def f(k):
         return np.sum(odeint(lambda y, t: -k * k * y + k, [1.0, 2.0], [0.0, 1.0])[-1] ** 2)

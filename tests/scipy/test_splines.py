@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.interpolate import CubicSpline, PchipInterpolator
+from scipy.interpolate import CubicSpline, PchipInterpolator, make_interp_spline
 
 import retrograd as rg
 from retrograd import errors
@@ -45,3 +45,22 @@ def test_values_of_a_periodic_spline_that_do_not_close_are_refused_at_a_later_ca
 def test_other_interpolators_through_traced_values_are_refused_by_name():
     with pytest.raises(errors.TracerConversionError):
         rg.jit(lambda y: PchipInterpolator(KNOTS, y)(POINTS))(VALUES)
+
+
+STEPS = make_interp_spline(np.arange(4.0), np.array([1.0, 5.0, 2.0, 7.0]), k=0)
+
+
+@pytest.mark.parametrize("at", [-1.0, 0.0, 0.5, 1.0, 2.9, 3.0, 3.5, 9.0, np.nan])
+@pytest.mark.parametrize("order", [0, 1])
+@pytest.mark.parametrize("extrapolate", [True, False, "periodic"])
+def test_a_step_function_has_its_last_value_from_the_last_point_on(at, order, extrapolate):
+    f = rg.jit(lambda x: STEPS(x, order, extrapolate))
+    for x in (at, np.array([at, 1.5])):
+        np.testing.assert_array_equal(f(x), STEPS(x, order, extrapolate))
+
+
+def test_derivatives_of_a_higher_order_than_the_polynomial_are_zero():
+    for spline in (CubicSpline(KNOTS, VALUES), make_interp_spline(KNOTS, VALUES, k=2)):
+        for x in (POINTS[0], POINTS, np.array([np.nan, POINTS[0]])):
+            found = rg.jit(lambda x, f=spline: f(x, 4 if isinstance(f, CubicSpline) else 3))(x)
+            np.testing.assert_array_equal(found, np.where(np.isnan(x), np.nan, 0.0))
