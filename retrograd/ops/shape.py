@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,6 +51,15 @@ broadcast: Primitive = primitive(
 def broadcast_to(x: Symbol, shape: tuple[int, ...]) -> Symbol:
     """``x`` stretched to ``shape``; itself if it has that shape."""
     return x if x.shape == shape else broadcast(x, aval=Aval(shape, x.dtype))
+
+
+def before_broadcast(f: Callable[..., Symbol], *operands: Symbol) -> Symbol:
+    """``f(*operands)``, for an elementwise f; of numbers that were all broadcast, one number, which then is."""
+    nodes = [x.builder.made.get(x.value) for x in operands]
+    if not all(node is not None and node.prim is broadcast and not node.inputs[0].aval.shape for node in nodes):
+        return f(*operands)
+    sources = [Symbol(x.builder, node.inputs[0]) for x, node in zip(operands, nodes, strict=True) if node is not None]
+    return broadcast_to(f(*sources), operands[0].shape)
 
 
 def _reshape_shape(x: Aval, aval: Aval) -> Aval:

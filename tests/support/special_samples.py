@@ -54,7 +54,8 @@ declare("student_rate", unary(positive, dtypes=REAL), unary(between(21.0, 25.0),
 declare("student_weight", binary(positive, positive, dtypes=REAL))
 declare("student_slope", binary(between(31.0, 40.0), between(0.3, 2.0), dtypes=REAL))
 declare("student_slope", binary(between(31.0, 40.0), between(-4.0, -3.0), dtypes="d"))
-declare("log_excess", unary(between(0.01, 0.15), dtypes=REAL), unary(between(0.3, 2.0), dtypes=REAL))
+for _domain in (between(0.01, 0.15), between(0.3, 2.0)):
+    declare("log_excess", binary(positive, _domain, dtypes=REAL), binary(between(101.0, 200.0), _domain, dtypes=REAL))
 declare("digamma_rise", binary(positive, positive, dtypes=REAL))
 for _domain in (between(1.0, 2.0), between(20.0, 22.0)):
     declare("digamma_rise", binary(_domain, between(-0.2, 0.2), dtypes="d"))

@@ -15,6 +15,7 @@ from ...ir.primitive import Primitive, primitive, push
 from ..batching import elementwise
 from ..elementary import log, log1p
 from ..elementwise import function
+from ..shape import before_broadcast
 from .entropy import off_double_zero, relative_gap
 from .gamma import digamma, digamma_rise
 
@@ -22,6 +23,8 @@ LARGE = 10  # a count from which on 8 terms of Stirling's series are exact to ro
 
 LOG_POISSON = f"""
 def log_poisson(n, z, y):  # n log y - y - log Γ(z) for z = n + 1
+    if np.isscalar(n) and n < {LARGE}:
+        return scipy.special.xlogy(n, y) - y - scipy.special.gammaln(z)
     large = np.greater_equal(n, {LARGE})
     if large.any():
         large = large & np.greater(y, 1e-30) & np.less(y, 1e30)
@@ -53,11 +56,11 @@ def log_gamma_density(a, x):
 
 
 def _gamma_shape_push(t: Symbol, out: Symbol, a: Symbol, x: Symbol) -> Any:
-    return t * (log(x) - digamma(a))
+    return t * (log(x) - before_broadcast(digamma, a))
 
 
 def _gamma_push(t: Symbol, out: Symbol, a: Symbol, x: Symbol) -> Any:
-    n = a - 1
+    n = before_broadcast(lambda a: a - 1, a)
     return -(t * relative_gap(n, off_double_zero(n, x)))
 
 
@@ -75,6 +78,8 @@ log_gamma_density: Primitive = primitive(
 # the binomial distribution of p out of p + q is made of three of Poisson's
 LOG_BINOMIAL = f"""
 def log_binomial(p, q, a, b, x):  # p log x + q log(1 - x) - log B(a, b) for a = p + 1 and b = q + 1
+    if np.isscalar(p) and np.isscalar(q) and a + b < {2 * LARGE}:
+        return scipy.special.xlogy(p, x) + scipy.special.xlog1py(q, -x) - scipy.special.betaln(a, b)
 {indent(LOG_POISSON.strip(), "    ")}
 
     large = np.greater_equal(a + b, {2 * LARGE})
@@ -115,8 +120,8 @@ log_beta_density: Primitive = primitive(
     loose=(0, 1, 2),
     batch=elementwise,
     diff=(
-        push(lambda t, out, a, b, x: t * (log(x) + digamma_rise(a, b))),
-        push(lambda t, out, a, b, x: t * (log1p(-x) + digamma_rise(b, a))),
+        push(lambda t, out, a, b, x: t * (log(x) + before_broadcast(digamma_rise, a, b))),
+        push(lambda t, out, a, b, x: t * (log1p(-x) + before_broadcast(digamma_rise, b, a))),
         push(_beta_push),
     ),
 )

@@ -17,6 +17,7 @@ from ..bessel import polynomial
 from ..complex import abs_, sign
 from ..elementary import exp, log
 from ..elementwise import function, ge, lt, square, where
+from ..shape import before_broadcast
 from .declare import special
 from .gamma import betaln, zeta
 from .incomplete_beta import betainc_slope
@@ -29,6 +30,9 @@ BENDS = tuple(-c * (2 * k + 2) for k, c in enumerate(SLOPES))
 
 LOG_STUDENT_DENSITY = f"""
 def log_student_density(df, t):
+    if np.isscalar(df) and df < {FREE}:
+        constant = -0.5 * np.log(df) - scipy.special.betaln(0.5 * df, 0.5)
+        return constant - (df + 1) * 0.5 * np.log1p(t * t / df)
     many = np.greater_equal(df, {FREE})
     found = 0.0 if many.all() else -0.5 * np.log(df) - scipy.special.betaln(0.5 * df, 0.5)
     if many.any():
@@ -39,9 +43,11 @@ def log_student_density(df, t):
     return np.asarray((df + 1) * -0.5 * np.log1p(t * t / df) + found, np.asarray(t).dtype)[()]
 """
 
-# log(1 + u) - u/(1 + u)
+# log(1 + u) - u/(1 + u), whose parts may cancel where the degrees of freedom are many
 LOG_EXCESS = """
-def log_excess(u):
+def log_excess(df, u):
+    if (np.isscalar(df) and df <= 100) or not np.greater(df, 100).any():
+        return np.log1p(u) - u / (1 + u)
     near = np.greater(u, -0.1) & np.less(u, 0.2)
     if not near.any():
         return np.log1p(u) - u / (1 + u)
@@ -56,10 +62,11 @@ def log_excess(u):
 log_excess: Primitive = primitive(
     "log_excess",
     function,
-    "log_excess({0})",
+    "log_excess({0}, {1})",
     helper=LOG_EXCESS,
+    loose=(0,),
     batch=elementwise,
-    diff=(push(lambda t, out, u: t * (u / (1 + u) / (1 + u))),),
+    diff=(None, push(lambda t, out, df, u: t * (u / (1 + u) / (1 + u)))),
 )
 
 
@@ -84,6 +91,8 @@ student_weight: Primitive = primitive(
 
 STUDENT_RATE = f"""
 def student_rate(df):
+    if np.isscalar(df) and df < {FREE}:
+        return (scipy.special.digamma(0.5 * df + 0.5) - scipy.special.digamma(0.5 * df) - 1 / df) * 0.5
     many = np.greater_equal(df, {FREE})
     found = 0.0
     if not (many.any() and many.all()):
@@ -114,7 +123,7 @@ student_rate: Primitive = primitive(
 def _freedom_slope(df: Symbol, x: Symbol) -> Any:
     """The derivative of the logarithm of the density by ν."""
     u = square(x) / df
-    return student_rate(df) - log_excess(u) * 0.5 + u / (1 + u) / (df * 2)
+    return before_broadcast(student_rate, df) - log_excess(df, u) * 0.5 + u / (1 + u) / (df * 2)
 
 
 # the logarithm of (1 + t²/ν)^(-(ν + 1)/2)/(√ν B(½, ν/2))
@@ -156,7 +165,7 @@ def student_slope(df, t):
 
     def slope(s):
         u = s * s / v
-        return falling - 0.5 * log_excess(u) + u / (1 + u) / (2 * v)
+        return falling - 0.5 * log_excess(v, u) + u / (1 + u) / (2 * v)
 
     points, weights = np.polynomial.legendre.leggauss(24)
     near = np.minimum(x, 2.5)

@@ -64,12 +64,18 @@ REGISTRY.describe(
         "relative_gap": NumberText("({1} - {0}) / {1}"),
         "student_weight": NumberText("({0} + 1.0) / ({0} + {1})"),
         "pseudo_huber_pull": NumberText("{1} / {number}(np.hypot({1} / {0}, 1.0))"),
-        "log_excess": NumberText("{number}(log_excess({0}))"),
         "student_rate": NumberText("{number}(student_rate({0}))"),
         "log_beta_density": NumberText("{number}(log_beta_density({0}, {1}, {2}))"),
     },
 )
-OF_TWO = ("digamma_rise", "log_gamma_density", "log_ratio", "log_student_density", "pseudo_huber_by_width")
+OF_TWO = (
+    "digamma_rise",
+    "log_excess",
+    "log_gamma_density",
+    "log_ratio",
+    "log_student_density",
+    "pseudo_huber_by_width",
+)
 REGISTRY.describe("numbers", {name: NumberText(f"{{number}}({name}({{0}}, {{1}}))") for name in OF_TWO})
 
 
