@@ -10,7 +10,7 @@ from ..ops import cumulative
 from ..tracer.array import apply, shadow_of
 from ..tracer.operands import Axis, as_array, axes_of, axis_of, into, shadow_dtype
 from ..tracer.table import implements
-from ..tracer.ufuncs import copy
+from ..tracer.ufuncs import as_operand, copy
 from .reductions import ABSENT, array_of, as_dtype, reduced_into, summed_in, widened
 from .shapes import ravel
 
@@ -92,6 +92,7 @@ def _end(x: Any, a: Any, axis: int) -> Any:
     """An entry to put before or after the array: a number is repeated along the other axes."""
     if x is ABSENT:
         return None
+    x = as_operand(x)
     if np.ndim(shadow_of(x)) == 0:
         return np.broadcast_to(x, (*a.shape[:axis], 1, *a.shape[axis + 1 :]))
     return x
@@ -99,9 +100,9 @@ def _end(x: Any, a: Any, axis: int) -> Any:
 
 @implements(np.ediff1d)
 def ediff1d(ary: Any, to_end: Any = None, to_begin: Any = None) -> Any:
-    x = ravel(array_of(ary, to_end, to_begin))
+    ends = [None if end is None else np.ravel(as_operand(end)) for end in (to_begin, to_end)]
+    x = ravel(array_of(ary, *ends))
     found = np.subtract(x[1:], x[:-1])
-    ends = [None if x is None else np.ravel(x) for x in (to_begin, to_end)]
     for name, end in zip(("to_begin", "to_end"), ends, strict=True):
         if end is not None and not np.can_cast(shadow_dtype(end), found.dtype, "same_kind"):
             raise TypeError(f"dtype of `{name}` must be compatible with input `ary` under the `same_kind` rule.")
@@ -127,6 +128,7 @@ def _on_axis(v: Any, axis: int, ndim: int) -> Any:
 
 @implements(np.gradient)
 def gradient(f: Any, *varargs: Any, axis: Axis = None, edge_order: Any = 1) -> Any:
+    varargs = tuple(map(as_operand, varargs))
     f = array_of(f, *varargs)
     axes = axes_of(f, axis)
     np.gradient(

@@ -37,7 +37,8 @@ class OfLists:
         self.function = function
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        return self.function(*_arrays(args), **options)
+        given = _arrays([*args, *options.values()])
+        return self.function(*given[: len(args)], **dict(zip(options, given[len(args) :], strict=True)))
 
     def reduce(self, *args: Any, **options: Any) -> Any:
         return self.function.reduce(*_arrays(args), **options)

@@ -8,6 +8,7 @@ import numpy as np
 
 from ..ops import quantile as ops
 from ..tracer.array import Tracer, apply, shadow_of
+from ..tracer.creation import joined
 from ..tracer.operands import Axis, axes_of, only_default, truth
 from ..tracer.python_numbers import number
 from ..tracer.table import implements
@@ -65,6 +66,7 @@ def _quantile(options: tuple[Any, ...], scale: int, skip: bool) -> Any:
     only_default(name, weights=(weights, None), interpolation=(interpolation, None))
     if method not in (ops.METHODS if not skip else ("linear",)):
         raise unsupported(f"np.{name} with method={method!r}", "use method='linear'")
+    q = joined(q)
     if isinstance(q, np.ndarray) and method == "linear" and not skip:
         q = array_of(q, a)  # read at each call
     a = array_of(a, q)

@@ -13,6 +13,7 @@ from ..tracer.creation import fresh, joined
 from ..tracer.operands import lifted, shadow_dtype
 from ..tracer.table import implements
 from ..tracer.trace import unsupported
+from ..tracer.tree import map_leaves
 from ..tracer.ufuncs import as_operand
 from .creation import decided
 from .reductions import array_of, as_dtype
@@ -84,8 +85,8 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, *, dtype: Any = None) -
 @implements(np.bincount)
 def bincount(x: Any, /, weights: Any = None, minlength: int = 0) -> Any:
     """``np.bincount``; traced places are asked for the length of the result, and for whether one is negative."""
-    x, minlength = joined(x), decided(minlength)
-    like = np.bincount(shadow_of(x), shadow_of(joined(weights)), minlength)  # NumPy's own errors
+    x, weights, minlength = joined(x), joined(weights), decided(minlength)
+    like = np.bincount(shadow_of(x), shadow_of(weights), minlength)  # NumPy's own errors
     length, places = len(like), np.asarray(shadow_of(x))
     if isinstance(x, Tracer) and not x.const and x.size:
         x = as_dtype(x, np.dtype(np.int64))  # bools are numbers here
@@ -108,14 +109,15 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
         raise unsupported("np.histogram of complex numbers", "take np.real or np.abs of them")
     if isinstance(bins, str):
         raise unsupported("np.histogram with bins that an estimator chooses", "give the number of bins, or their edges")
-    if np.ndim(shadow_of(bins)):
-        edges = as_operand(bins)
+    if np.ndim(shadow_of(edges := as_operand(bins))):
         if np.any(edges[1:] < edges[:-1]):  # asked at each call; for the examples NumPy has raised it
             raise ValueError("`bins` must increase monotonically, when an array")
         return edges
     (x,) = lifted(a)
     if range is not None:
         first, last = range
+        if first > last or not np.isfinite(last - first):  # asked at each call; for the examples NumPy has raised it
+            raise ValueError("max must be larger than min in range parameter, and both must be finite")
     else:
         first, last = (np.min(x), np.max(x)) if x.size else (0.0, 1.0)
         if x.dtype.kind == "f" and not (np.isfinite(first) & np.isfinite(last)):  # asked at each call
@@ -130,8 +132,10 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
 def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
     """Counts are piecewise constant and have no derivative; weights have one, and so have edges that data choose."""
     given = [None if v is None else as_operand(v) for v in (a, weights)]
-    like = np.histogram(shadow_of(given[0]), shadow_of(bins), range, density, shadow_of(given[1]))  # NumPy's own error
-    x = np.ravel(array_of(given[0], given[1], bins))
+    bins = bins if isinstance(bins, str) else as_operand(bins)
+    plain = (shadow_of(bins), map_leaves(shadow_of, range), density, shadow_of(given[1]))
+    like = np.histogram(shadow_of(given[0]), *plain)  # NumPy's own error
+    x = np.ravel(array_of(given[0], given[1], bins, *(range or ())))
     edges = histogram_bin_edges(x, bins, range)
     if weights is not None and not np.ndim(shadow_of(bins)):
         counts = as_dtype(_weighted(x, np.ravel(array_of(given[1], x)), edges), shadow_dtype(given[1]))

@@ -173,3 +173,32 @@ OF_COMPLEX: dict[str, Any] = {
 def test_complex_numbers_in_lists_that_become_real(how: str, dtype: Any) -> None:
     call = lambda x: OF_COMPLEX[how](x, dtype)  # noqa: E731 - it is called twice
     assert_same(outcome(rg.jit(call), [X]), outcome(call, [X]))
+
+
+OPTIONS = {
+    "np.diff": lambda x, s: np.diff(x, prepend=[s, 2 * s], append=[s]),
+    "np.ediff1d": lambda x, s: np.ediff1d(x, to_begin=[[s], [2 * s]], to_end=(s,)),
+    "np.gradient": lambda x, s: np.gradient(x, [s, 2 * s, 3 * s, 5 * s]),
+    "np.quantile": lambda x, s: np.quantile(x, [s / 4, s / 8]),
+    "np.bincount": lambda x, s: np.bincount([0, 1], weights=[s, 2 * s]),
+    "bins of np.histogram": lambda x, s: np.histogram(x, [0, s, 2 * s], weights=x)[0],
+    "range of np.histogram": lambda x, s: np.histogram(x, 3, (0, s), density=True, weights=x),
+    "range of np.histogram_bin_edges": lambda x, s: np.histogram_bin_edges([0.5, 1.5], 4, (-s, s)),
+}
+
+
+@pytest.mark.parametrize("name", OPTIONS)
+def test_options_may_be_lists_of_traced_numbers(name: str) -> None:
+    call, x = OPTIONS[name], np.array([0.3, 1.7, 0.9, 2.5])
+    assert_same(rg.jit(call)(x, 2.2), call(x, 2.2))
+    assert_same(rg.jit(lambda s: call(x, s))(2.2), call(x, 2.2))
+    rg.check_grads(call, (x, 2.2), order=2)
+
+
+@pytest.mark.parametrize("end", [-1.0, np.nan, np.inf])
+def test_the_range_of_a_histogram_is_checked_at_each_call(end: float) -> None:
+    f = rg.jit(lambda x, s: np.histogram(x, 3, (0.0, s)))
+    assert_same(f(np.arange(3.0), 2.0), np.histogram(np.arange(3.0), 3, (0.0, 2.0)))
+    for call in (f, lambda x, s: np.histogram(x, 3, (0.0, s))):
+        with pytest.raises(ValueError, match=r"range|finite"):
+            call(np.arange(3.0), end)
