@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from ..ops.convolution_nd import convolve_nd
-from ..tracer.array import apply, shadow_of
-from ..tracer.operands import lifted
+from ..tracer.array import apply
+from ..tracer.operands import lifted, shadow_dtype
 from ..tracer.trace import unsupported
+from ..tracer.ufuncs import as_operand
 from . import filters, frequencies, smoothing
 from .dispatch import Function, cast, inexact, rest_of, stands_for
 
@@ -25,7 +26,7 @@ __getattr__ = rest_of("scipy.signal", BESIDE)
 
 def operands(x: Any, v: Any) -> list[Any]:
     """Two operands as arrays of one dtype, of numbers."""
-    x, v = lifted(*(u if np.asarray(shadow_of(u)).dtype.kind in "iufc" else inexact(u) for u in (x, v)))
+    x, v = lifted(*(u if shadow_dtype(u).kind in "iufc" else inexact(u) for u in map(as_operand, (x, v))))
     dtype = np.result_type(x.dtype, v.dtype)
     return cast([x, v], dtype)
 
@@ -60,9 +61,7 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> An
 
 @stands_for("scipy.signal.correlate")
 def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
-    if mode == "valid" and any(m > n for n, m in zip(np.shape(shadow_of(in1)), np.shape(shadow_of(in2)), strict=False)):
-        raise unsupported("scipy.signal.correlate whose second operand is the larger", "exchange the operands")
-    return _convolved(in1, np.conj(np.flip(in2)), mode, method)
+    return _convolved(in1, np.conj(np.flip(as_operand(in2))), mode, method)
 
 
 @stands_for("scipy.signal.fftconvolve")

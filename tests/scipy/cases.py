@@ -153,7 +153,13 @@ for _mode in ("full", "same", "valid"):
         _call = lambda *a, m=_method: getattr(scipy.signal, m)(*a)
         case(f"{_method} {_mode} in 2-D", lambda x, v, c=_call, m=_mode: c(x, v, m), IMAGE, KERNEL)
         case(f"{_method} {_mode}", lambda x, v, c=_call, m=_mode: c(x, v, m), LONG, SHORT)
-case("convolve valid of a shorter one", lambda x, v: scipy.signal.convolve(x, v, "valid"), SHORT, LONG)
+for _method in ("convolve", "correlate"):
+    case(
+        f"{_method} valid of a shorter one",
+        lambda x, v, m=_method: getattr(scipy.signal, m)(x, v, "valid"),
+        SHORT,
+        LONG,
+    )
 case("convolve a plain kernel", lambda x: scipy.signal.convolve(x, SHORT, method="direct"), LONG)
 
 for _mode in ("reflect", "mirror", "nearest", "wrap", "constant", "grid-wrap", "grid-mirror", "grid-constant"):

@@ -339,3 +339,15 @@ def test_stacks_of_matrices_are_refused_with_the_way_to_map_over_them(name: str)
         rg.jit(function)(stack)
     if name not in ("cho_factor", "lu_factor"):
         np.testing.assert_allclose(rg.vmap(function)(stack), [function(a) for a in stack], rtol=1e-14)
+
+
+def test_complex_signals_are_correlated_as_scipy_does() -> None:
+    x, v = np.array([1.0, 2j, 3.0 - 1j]), np.arange(5) * (1.0 + 2j)
+    for mode in ("full", "same", "valid"):
+        assert_traced(lambda x, v, m=mode: scipy.signal.correlate(x, v, m), x, v)
+
+
+def test_lists_of_traced_numbers_are_signals_and_samples() -> None:
+    for name in ("convolve", "correlate", "fftconvolve"):
+        assert_traced(lambda s, n=name: getattr(scipy.signal, n)([s, 2 * s, s * s], [0.0, s, 3 * s]), 1.3)
+    assert_traced(lambda s: scipy.integrate.simpson([s, 2 * s, s * s], [0.0, s, 3 * s]), 1.3)
