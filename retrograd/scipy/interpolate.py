@@ -10,13 +10,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from ..ir.types import Aval
+from ..numpy.creation import asarray
 from ..ops.elementwise import cast
 from ..tracer.array import apply
 from ..tracer.class_methods import Method, methods
@@ -70,6 +71,28 @@ def _b_spline(self: Any, x: Any, nu: int = 0, extrapolate: Any = None) -> Any:
     return evaluated(whole, x, nu, extrapolate)
 
 
+def integral(values: Callable[..., Any], ends: tuple[Any, Any], a: Any, b: Any, extrapolate: Any) -> Any:
+    """The integral from ``a`` to ``b``, by the values of an antiderivative, for a spline that lies between two ends."""
+    if extrapolate != "periodic":
+        return values(b, 0, extrapolate) - values(a, 0, extrapolate)
+    first, last = ends
+    turns = np.floor_divide(np.subtract(b, first), last - first) - np.floor_divide(np.subtract(a, first), last - first)
+    whole = values(last, 0, True) - values(first, 0, True)
+    return turns * whole + values(b, 0, "periodic") - values(a, 0, "periodic")
+
+
+def _integral_of_b_spline(self: Any, a: Any, b: Any, extrapolate: Any = None) -> Any:
+    """``BSpline.integrate``; beyond its ends, a spline that is not extrapolated counts as zero."""
+    extrapolate = self.extrapolate if extrapolate is None else extrapolate
+    ends = self.t[self.k], self.t[len(self.t) - self.k - 1]
+    if not extrapolate:
+        a, b, extrapolate = np.clip(a, *ends), np.clip(b, *ends), True
+    whole = self.antiderivative()
+    found = integral(lambda *options: _b_spline(whole, *options), ends, a, b, extrapolate)
+    return np.reshape(asarray(found), self.c.shape[1:])
+
+
 @methods("scipy.interpolate")
 def _of_interpolate(interpolate: ModuleType) -> Iterable[Method]:
     yield Method(interpolate.BSpline, "__call__", answered(_b_spline))
+    yield Method(interpolate.BSpline, "integrate", answered(_integral_of_b_spline))

@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from functools import partial
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
+from ..numpy.creation import asarray
 from ..tracer.array import Tracer, shadow_of, tracers_in
 from ..tracer.class_methods import Method, methods
 from ..tracer.operands import astype, axis_of, lifted
-from ..tracer.trace import owner, unsupported
+from ..tracer.trace import owner
 from ..tracer.tree import flatten, map_leaves
 from .dispatch import Lazy
-from .interpolate import evaluated
+from .interpolate import evaluated, integral
 from .linalg import solve_banded
 
 _interpolate = Lazy("scipy.interpolate")
@@ -169,14 +171,12 @@ def _antiderivative(original: Function, self: Any, nu: int = 1) -> Any:
 
 
 def _integrate(original: Function, self: Any, a: Any, b: Any, extrapolate: Any = None) -> Any:
-    if not _own(self):
+    if not _own(self) and not _traced(a, b):
         return original(self, a, b, extrapolate)
     extrapolate = self.extrapolate if extrapolate is None else extrapolate
-    if not isinstance(self, _interpolate.PPoly) or extrapolate == "periodic":
-        raise unsupported("integrate of a periodic spline", "integrate within one period with extrapolate=False")
     whole = self.antiderivative()
-    found = evaluated(whole, b, 0, bool(extrapolate)) - evaluated(whole, a, 0, bool(extrapolate))
-    return np.reshape(found, self._c.shape[2:])
+    found = integral(partial(evaluated, whole), (whole.x[0], whole.x[-1]), a, b, extrapolate)
+    return np.reshape(asarray(found), self.c.shape[2:])
 
 
 @methods("scipy.interpolate")

@@ -277,6 +277,21 @@ for _name, _spline in SPLINES.items():
     case(f"{_name} of a number", lambda x, s=_spline: s(x), 2.2)
     case(f"{_name} inside only", lambda x, s=_spline: s(x, extrapolate=False), POINTS[:, 0])
 
+for _name in ("CubicSpline along an axis", "PchipInterpolator", "BSpline", "BSpline of columns", "periodic BSpline"):
+    for _extrapolate in (True, False, "periodic"):
+        case(
+            f"integral of a {_name}, {_extrapolate}",
+            lambda x, s=SPLINES[_name], e=_extrapolate: s.integrate(x, 3.1, e) + s.integrate(1.9, x + 0.4, e),
+            2.2,
+        )
+case("integral of a BSpline beyond its ends", lambda x: SPLINES["BSpline"].integrate(-x, x + 99.0, False), 2.2)
+case(
+    "integral of a periodic CubicSpline through traced values",
+    lambda y, x: CubicSpline(KNOTS, np.append(y, y[0]), bc_type="periodic").integrate(-x, 9 * x),
+    VALUES[0, :-1, 0],
+    2.2,
+)
+
 ENDS = ("not-a-knot", "natural", "clamped", ((1, 0.3), (2, -0.4)))
 for _ends in ENDS:
     for _nu in (0, 1, 2):
