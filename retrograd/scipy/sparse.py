@@ -21,6 +21,7 @@ from ..tracer.class_methods import Method, methods
 from ..tracer.operands import lifted
 from ..tracer.state.attributes import attribute
 from ..tracer.trace import READER, unsupported
+from ..tracer.ufuncs import as_operand
 from .dispatch import Lazy, answered, cast, inexact, rest_of, stands_for
 
 scipy_sparse = Lazy("scipy.sparse")
@@ -31,14 +32,15 @@ def _applied(prim: Primitive, matrix: Any, x: Any, least: Any = np.float32) -> A
     """A primitive of a matrix, whose arrays are taken by reference, and a dense operand."""
     data, indices, starts = _arrays(matrix)
     data, indices, starts, x = lifted(inexact(data), indices, starts, inexact(x))
-    if x.ndim not in (1, 2) or matrix.ndim != 2:
+    if x.ndim not in (1, 2) or matrix.ndim not in (1, 2):
         raise ValueError(f"no product of a sparse array of shape {matrix.shape} and an array of shape {x.shape}")
-    if x.shape[0] != matrix.shape[1]:
-        raise ValueError(f"matmul: dimension mismatch with signature (n,k={matrix.shape[1]}),(k={x.shape[0]})")
+    if x.shape[0] != matrix.shape[-1]:
+        raise ValueError(f"matmul: dimension mismatch with signature (n,k={matrix.shape[-1]}),(k={x.shape[0]})")
     dtype = np.result_type(data.dtype, x.dtype, least)
     data, x = cast([data, x], dtype)
-    shape = tuple(int(n) for n in matrix.shape)
-    return apply(prim, [data, indices, starts, x], shape=shape, by_rows=matrix.format != "csc")
+    shape = (1, *matrix.shape)[-2:]  # a vector has the arrays of a row
+    found = apply(prim, [data, indices, starts, x], shape=tuple(map(int, shape)), by_rows=matrix.format != "csc")
+    return found if matrix.ndim == 2 else found[0]
 
 
 def _arrays(matrix: Any) -> list[Any]:
@@ -46,7 +48,7 @@ def _arrays(matrix: Any) -> list[Any]:
     reader, compressed = READER.get(), matrix.format in ("csr", "csc")
     if reader is not None and reader.sees(matrix) and not compressed:
         reader.whole(matrix)
-    found = matrix if compressed else matrix.tocsr()
+    found = matrix if compressed else (matrix if matrix.ndim == 2 else matrix.reshape(1, -1)).tocsr()
     arrays = {name: getattr(found, name) for name in ("data", "indices", "indptr")}
     if reader is None or not reader.sees(found):
         return [*arrays.values()]
@@ -86,10 +88,19 @@ def _refused(name: str) -> Callable[..., Any]:
     return method
 
 
+def _times(matrix: Any, x: Any) -> Any:
+    """``matrix.dot(x)``, and ``matrix * x`` of SciPy's matrices: a product, except with a number."""
+    return product(matrix, x) if np.ndim(shadow_of(as_operand(x))) else _refused("multiply()")(matrix, x)
+
+
+def _times_from_left(matrix: Any, x: Any) -> Any:
+    return _product_from_left(matrix, x) if np.ndim(shadow_of(as_operand(x))) else _times(matrix, x)
+
+
 FORMATS = ("bsr", "coo", "csc", "csr", "dia", "dok", "lil")
 HANDLERS: dict[str, Callable[..., Any]] = {
     "__matmul__": product,
-    "dot": product,
+    "dot": _times,
     "__rmatmul__": _product_from_left,
     **{f"__{name}__": _refused(sign) for name, sign in (("add", "+"), ("sub", "-"), ("truediv", "/"))},
     "multiply": _refused("multiply()"),
@@ -100,5 +111,5 @@ HANDLERS: dict[str, Callable[..., Any]] = {
 def _of_sparse(sparse: ModuleType) -> Iterable[Method]:
     for cls in (getattr(sparse, f"{name}_array") for name in FORMATS):
         yield from (Method(cls, name, answered(handler)) for name, handler in HANDLERS.items())
-    yield Method(sparse.csr_matrix, "__mul__", answered(product))
-    yield Method(sparse.csr_matrix, "__rmul__", answered(_product_from_left))
+    yield Method(sparse.csr_matrix, "__mul__", answered(_times))
+    yield Method(sparse.csr_matrix, "__rmul__", answered(_times_from_left))

@@ -321,6 +321,10 @@ for _matrix in (A.tocsr(), A.tocsc(), A.tocoo(), scipy.sparse.csr_matrix(A), sci
     case(f"X @ {_name}", lambda x, m=_matrix: x @ m, IMAGE.T)
     case(f"{_name}.T @ x", lambda x, m=_matrix: m.T @ x, IMAGE[:, 0])
     case(f"{_name}.dot", lambda x, m=_matrix: m.dot(x), V)
+for _name, _vector in (("vector", scipy.sparse.coo_array(V)), ("row", A.tocsr()[1])):
+    case(f"sparse {_name} @ x", lambda x, m=_vector: m @ x, V)
+    case(f"sparse {_name}.dot", lambda x, m=_vector: m.dot(x), IMAGE.T[:, :2])
+    case(f"x @ sparse {_name}", lambda x, m=_vector: x @ m, V)
 case("csr_matrix * x", lambda x: scipy.sparse.csr_matrix(A) * x, V)
 
 # ------------------------------------------------------------------------------------------------------ linalg

@@ -12,6 +12,7 @@ import scipy.integrate
 import scipy.linalg
 import scipy.ndimage
 import scipy.signal
+import scipy.sparse
 import scipy.special
 import scipy.stats
 
@@ -351,3 +352,10 @@ def test_lists_of_traced_numbers_are_signals_and_samples() -> None:
     for name in ("convolve", "correlate", "fftconvolve"):
         assert_traced(lambda s, n=name: getattr(scipy.signal, n)([s, 2 * s, s * s], [0.0, s, 3 * s]), 1.3)
     assert_traced(lambda s: scipy.integrate.simpson([s, 2 * s, s * s], [0.0, s, 3 * s]), 1.3)
+
+
+def test_a_sparse_matrix_times_a_traced_number_is_refused() -> None:
+    matrix = scipy.sparse.csr_matrix(np.eye(2))
+    for call in (lambda s: matrix * s, lambda s: s * matrix, matrix.dot):
+        with pytest.raises(errors.UnsupportedError, match="toarray"):
+            rg.jit(call)(2.0)
