@@ -28,16 +28,18 @@ def real_sqrtm(a):
 """
 # By square roots until the matrix is near 1, and Padé approximation in partial fractions there (Dieci, Morini and
 # Papini, Computational techniques for real logarithms of matrices, 1996). SciPy's logm takes a hundred times as long,
-# and draws random numbers from NumPy's global generator.
+# and draws random numbers from NumPy's global generator. The roots of a singular matrix stay away from 1: it has no
+# logarithm, and the result is nan.
 LOGM = """
 def real_logm(a):
     eye = np.eye(len(a), dtype=a.dtype)
     near, factor = a, 1.0
     for root in range(100):
-        if np.abs(near - eye).sum(axis=0).max() < 0.25:
+        found = np.abs(near - eye).sum(axis=0).max() < 0.25
+        if found:
             break
         near, factor = scipy.linalg.sqrtm(near), factor * 2
-    if np.iscomplexobj(near) > np.iscomplexobj(a):
+    if not found or np.iscomplexobj(near) > np.iscomplexobj(a):
         return np.full(a.shape, np.nan, a.dtype)
     points, weights = np.polynomial.legendre.leggauss(8)
     total = eye * 0

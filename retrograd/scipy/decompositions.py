@@ -48,7 +48,9 @@ def qr(
     if pivoting or mode not in ("full", "economic", "r"):
         raise unsupported("scipy.linalg.qr with pivoting, or with mode='raw'", "choose mode='economic'")
     if mode == "r":
-        return (np.linalg.qr(array(a), "complete")[1],)
+        r: Any = np.linalg.qr(array(a), "r")
+        below = np.zeros_like(r, shape=(*r.shape[:-2], np.shape(shadow_of(a))[-2] - r.shape[-2], r.shape[-1]))
+        return (np.concatenate([r, below], axis=-2),)
     return tuple(np.linalg.qr(array(a), "complete" if mode == "full" else "reduced"))
 
 

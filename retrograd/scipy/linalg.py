@@ -58,6 +58,11 @@ def _equal(*operands: Any) -> list[Any]:
     return cast(found, dtype)
 
 
+def _doubled(a: Any) -> Any:
+    """An array in double precision, real or complex."""
+    return astype(a, np.result_type(a.dtype, np.float64))
+
+
 def _no_stack(a: Any, ndim: int = 2) -> Any:
     """An array of so many axes at most; SciPy takes stacks from 1.17 on, and flattened some of them before."""
     if a.ndim > ndim:
@@ -95,7 +100,7 @@ def solve_triangular(
     if trans not in (0, 1, 2, "N", "T", "C"):
         raise ValueError(f"trans is {trans!r}, but must be 0, 1, 2, 'N', 'T' or 'C'")
     turned = trans not in (0, "N")
-    a = _square(a)
+    a, b = _square(a), _no_stack(b)
     a = _adjoint(a) if trans in (2, "C") else np.transpose(a) if turned else a
     return apply(equations.solve_triangular, [a, b], lower=bool(lower) != turned, unit=bool(unit_diagonal))
 
@@ -104,7 +109,7 @@ def solve_triangular(
 def solve_banded(
     l_and_u: Any, ab: Any, b: Any, overwrite_ab: bool = False, overwrite_b: bool = False, check_finite: bool = True
 ) -> Any:
-    ab, b = _equal(ab, b)
+    ab, b = map(_no_stack, _equal(ab, b))
     low, up = (int(n) for n in l_and_u)
     return apply(equations.solve_banded, [ab, b], low=low, up=up)
 
@@ -112,7 +117,7 @@ def solve_banded(
 @stands_for("scipy.linalg.solve_sylvester")
 def solve_sylvester(a: Any, b: Any, q: Any) -> Any:
     a, b, q = _equal(a, b, q)
-    return apply(equations.solve_sylvester, [_square(a), _square(b), q])
+    return apply(equations.solve_sylvester, [_square(a), _square(b), _no_stack(q)])
 
 
 @stands_for("scipy.linalg.solve_continuous_lyapunov")
@@ -126,7 +131,7 @@ def solve_discrete_lyapunov(a: Any, q: Any, method: Any = None) -> Any:
     """A X Aᴴ - X + Q = 0, as SciPy solves it: as linear equations up to 9 rows, for more by the bilinear transform."""
     a, q = _equal(a, q)
     n = _square(a).shape[0]
-    if q.shape != (n, n):
+    if _no_stack(q).shape != (n, n):
         raise ValueError("Matrix a and q should have the same shape")
     method = ("direct" if n < 10 else "bilinear") if method is None else str(method).lower()
     if method not in ("direct", "bilinear"):
@@ -186,13 +191,17 @@ def cho_solve(c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite:
 
 @stands_for("scipy.linalg.lu_factor")
 def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    return tuple(apply_all(equations.lu_factor, [_square(*_equal(a))]))
+    (a,) = _equal(a)
+    if _no_stack(a).ndim == 2 and a.shape[0] != a.shape[1]:
+        raise unsupported("scipy.linalg.lu_factor of a matrix that is not square", "use np.linalg.qr")
+    return tuple(apply_all(equations.lu_factor, [_square(a)]))
 
 
 @stands_for("scipy.linalg.lu_solve", pairs=True)
 def lu_solve(lu_and_piv: Any, b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True) -> Any:
     lu, pivots = lu_and_piv
     lu, pivots, b = lifted(lu, pivots, inexact(b))
+    lu, b = _no_stack(lu), _no_stack(b)
     order = apply(equations.pivot_order, [pivots])
     if trans == 0:
         return solve_triangular(lu, solve_triangular(lu, b[order], 0, lower=True, unit_diagonal=True))
@@ -216,8 +225,7 @@ def inv(
 
 @stands_for("scipy.linalg.det")
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    (a,) = _equal(a)
-    return np.linalg.det(astype(a, np.result_type(a.dtype, np.float64)))  # which SciPy gives in double precision
+    return np.linalg.det(_doubled(*_equal(a)))  # which SciPy gives in double precision
 
 
 # --- functions of matrices
@@ -227,6 +235,10 @@ def _function(prim: Primitive, a: Any) -> Any:
     a = _square(*_equal(a))
     found = apply(prim, [a])
     if np.isnan(found.shadow).any() and np.isfinite(a.shadow).all():
+        if np.linalg.matrix_rank(a.shadow) < len(a):
+            raise unsupported(
+                f"scipy.linalg.{prim.name} of a singular matrix that has none", "add a small multiple of the identity"
+            )
         raise unsupported(
             f"scipy.linalg.{prim.name} of a real matrix that has no real one", "make it complex: a.astype(complex)"
         )
@@ -236,14 +248,18 @@ def _function(prim: Primitive, a: Any) -> Any:
 @stands_for("scipy.linalg.expm")
 def expm(A: Any) -> Any:
     (a,) = _equal(A)
-    if a.ndim > 2:
+    if a.size == 1 and a.ndim < 2:
+        return np.reshape(np.exp(_doubled(a)), (1, 1))
+    if a.ndim > 2 and a.size:
         return np.stack([expm(m) for m in a])
+    if a.ndim > 2 and a.shape[-1] == a.shape[-2]:
+        return np.copy(a)
     return apply(matrix_functions.expm, [_square(a)])
 
 
 @stands_for("scipy.linalg.logm")
 def logm(A: Any) -> Any:
-    return _function(matrix_functions.logm, A)
+    return _function(matrix_functions.logm, _doubled(*_equal(A)))  # as SciPy computes it
 
 
 @stands_for("scipy.linalg.sqrtm")

@@ -51,6 +51,8 @@ def _filtered(
         if not 0 <= left < n:
             raise ValueError("invalid origin")
         pads.append((left, n - 1 - left))
+    if not x.size:
+        return astype(x, dtype)
     padding: Any = PADDING[mode]
     fill = {"constant_values": cval} if padding == "constant" else {}
     padded = np.pad(x, pads, padding, **fill)

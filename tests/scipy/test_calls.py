@@ -354,6 +354,59 @@ def test_lists_of_traced_numbers_are_signals_and_samples() -> None:
     assert_traced(lambda s: scipy.integrate.simpson([s, 2 * s, s * s], [0.0, s, 3 * s]), 1.3)
 
 
+RIGHT_SIDES = {
+    "solve_triangular": scipy.linalg.solve_triangular,
+    "cho_solve": lambda a, b: scipy.linalg.cho_solve((a, True), b),
+    "lu_solve": lambda a, b: scipy.linalg.lu_solve((a, np.array([0, 1])), b),
+    "solve_banded": lambda a, b: scipy.linalg.solve_banded((0, 1), a, b),
+    "solve_sylvester": lambda a, b: scipy.linalg.solve_sylvester(a, a, b),
+    "solve_continuous_lyapunov": scipy.linalg.solve_continuous_lyapunov,
+    "solve_discrete_lyapunov": lambda a, b: scipy.linalg.solve_discrete_lyapunov(0.1 * a, b),
+}
+
+
+@pytest.mark.parametrize("name", RIGHT_SIDES)
+def test_stacks_of_right_sides_are_refused_with_the_way_to_map_over_them(name: str) -> None:
+    call, a = RIGHT_SIDES[name], np.array([[2.0, 1.0], [1.0, 3.0]])
+    stack = np.arange(12.0).reshape(3, 2, 2)
+    with pytest.raises(errors.UnsupportedError, match="vmap"):
+        rg.jit(call)(a, stack)
+    found = rg.vmap(call, in_axes=(None, 0))(a, stack)
+    np.testing.assert_allclose(found, [call(a, b) for b in stack], rtol=1e-12)
+
+
+def test_factors_of_a_matrix_that_is_not_square_are_refused() -> None:
+    with pytest.raises(errors.UnsupportedError, match="not square"):
+        rg.jit(scipy.linalg.lu_factor)(np.ones((2, 3)))
+
+
+def test_empty_stacks_and_empty_images() -> None:
+    for shape in ((0, 2, 2), (2, 0, 0)):
+        assert_alike(rg.jit(scipy.linalg.expm)(np.zeros(shape)), scipy.linalg.expm(np.zeros(shape)))
+    for name in ("convolve", "correlate"):
+        for shape in ((0, 3), (3, 0)):
+            call = lambda x, n=name: getattr(scipy.ndimage, n)(x, np.ones((3, 3)))  # noqa: E731 - asked twice
+            assert_alike(rg.jit(call)(np.ones(shape)), call(np.ones(shape)))
+
+
+@pytest.mark.filterwarnings("ignore:logm result")
+@pytest.mark.parametrize("kind", ["f", "F"])
+def test_logarithms_are_in_double_precision(kind: str) -> None:
+    a = np.array([[2.0, 0.5], [0.3, 1.0]], kind)
+    found, expected = rg.jit(scipy.linalg.logm)(a), scipy.linalg.logm(a)
+    assert found.dtype == expected.dtype
+    np.testing.assert_allclose(found, expected, rtol=1e-5)  # SciPy's has the digits of single precision
+
+
+@pytest.mark.filterwarnings("ignore:Matrix is singular")
+def test_a_singular_matrix_has_no_logarithm() -> None:
+    f = rg.jit(scipy.linalg.logm)
+    f(np.eye(2))
+    assert np.isnan(f(np.diag([0.0, 5.0]))).all()
+    with pytest.raises(errors.UnsupportedError, match="singular"):
+        rg.jit(scipy.linalg.logm)(np.diag([0.0, 5.0]))
+
+
 def test_a_sparse_matrix_times_a_traced_number_is_refused() -> None:
     matrix = scipy.sparse.csr_matrix(np.eye(2))
     for call in (lambda s: matrix * s, lambda s: s * matrix, matrix.dot):
