@@ -116,7 +116,7 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
     (x,) = lifted(a)
     if range is not None:
         first, last = range
-        if first > last or not np.isfinite(last - first):  # asked at each call; for the examples NumPy has raised it
+        if first > last or not (np.isfinite(first) & np.isfinite(last)):  # asked at each call, as below
             raise ValueError("max must be larger than min in range parameter, and both must be finite")
     else:
         first, last = (np.min(x), np.max(x)) if x.size else (0.0, 1.0)
