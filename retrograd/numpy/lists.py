@@ -37,8 +37,9 @@ class OfLists:
         self.function = function
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        given = _arrays([*args, *options.values()])
-        return self.function(*given[: len(args)], **dict(zip(options, given[len(args) :], strict=True)))
+        if not _dispatches(args):
+            args, options = (*map(_array, args),), {name: _array(x) for name, x in options.items()}
+        return self.function(*args, **options)
 
     def reduce(self, *args: Any, **options: Any) -> Any:
         return self.function.reduce(*_arrays(args), **options)
@@ -81,11 +82,14 @@ def _blocks(x: Any) -> Any:
     return [_blocks(e) for e in x] if isinstance(x, list) else x if isinstance(x, tuple) else _array(x)
 
 
+def _dispatches(args: Sequence[Any]) -> bool:
+    """Whether NumPy dispatches a call itself, since an argument depends on those of the traced function."""
+    return any(type(x) is Tracer and not x.const for x in args)
+
+
 def _arrays(args: Sequence[Any]) -> Sequence[Any]:
-    """The arguments with arrays in place of lists, unless one depends on arguments: then NumPy dispatches the call."""
-    if any(type(x) is Tracer and not x.const for x in args):
-        return args
-    return [*map(_array, args)]
+    """The arguments with arrays in place of lists, unless NumPy dispatches the call."""
+    return args if _dispatches(args) else [*map(_array, args)]
 
 
 def _array(x: Any) -> Any:

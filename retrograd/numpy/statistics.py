@@ -135,7 +135,7 @@ def histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, we
     bins = bins if isinstance(bins, str) else as_operand(bins)
     plain = (shadow_of(bins), map_leaves(shadow_of, range), density, shadow_of(given[1]))
     like = np.histogram(shadow_of(given[0]), *plain)  # NumPy's own error
-    x = np.ravel(array_of(given[0], given[1], bins, *(range or ())))
+    x = np.ravel(array_of(given[0], given[1], bins, *(() if range is None else range)))
     edges = histogram_bin_edges(x, bins, range)
     if weights is not None and not np.ndim(shadow_of(bins)):
         counts = as_dtype(_weighted(x, np.ravel(array_of(given[1], x)), edges), shadow_dtype(given[1]))

@@ -50,7 +50,8 @@ def qr(
     if mode == "r":
         r: Any = np.linalg.qr(array(a), "r")
         below = np.zeros_like(r, shape=(*r.shape[:-2], np.shape(shadow_of(a))[-2] - r.shape[-2], r.shape[-1]))
-        return (np.concatenate([r, below], axis=-2),)
+        whole = np.concatenate([r, below], axis=-2)
+        return (whole,) if whole.ndim == 2 else whole  # as SciPy gives it
     return tuple(np.linalg.qr(array(a), "complete" if mode == "full" else "reduced"))
 
 

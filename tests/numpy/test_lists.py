@@ -109,6 +109,10 @@ BESIDE_ARRAYS: dict[str, Any] = {
     "block of a queue": lambda x: np.block(collections.deque([x, 2 * x])),
     "block of queues": lambda x: np.block([collections.deque([x[0], x[1]]), x]),
     "block of a tuple": lambda x: np.block([(x[0], x[1]), x]),
+    "unwrap": lambda x: np.unwrap([x[0], 5 * x[0]], period=4 * x[1]) + np.unwrap([x[0], x[1]], discont=x[1]),
+    "polyint": lambda x: np.polyint([x[0], 1.0], k=x[1]),
+    "isclose": lambda x: x[0] * np.isclose([x[0], 0.2], [x[0], 0.3], atol=x[1]),
+    "histogram": lambda x: np.histogram([x[0], 1.0], 2, range=(0.0, x[1] + 3.0))[1],
     "memory": lambda x: x * np.may_share_memory([x[0]], x) + np.shares_memory(x, [x[0], x[1]]),
 }
 

@@ -173,3 +173,24 @@ def test_entropies_of_nothing_beside_nothing_are_constant(f: Any, expected: list
 def test_the_dilogarithm_of_complex_numbers_near_one() -> None:
     f = rg.grad(rg.grad(lambda z: np.real(sp.spence(z + 0j))))
     np.testing.assert_allclose(f(1 - 2.0**-30), 0.5 + 2.0**-30 * 2 / 3, rtol=1e-14)
+
+
+EXTREMES: list[tuple[Any, tuple[float, ...]]] = [
+    (st.gamma.logpdf, (0.5, np.inf)),
+    (st.chi2.logpdf, (0.5, np.inf)),
+    (st.poisson.logpmf, (np.inf, 0.5)),
+    (st.gamma.logpdf, (1e200, 1e200)),
+    (st.t.logpdf, (0.5, 0.0)),
+    (st.t.logpdf, (np.inf, 3.0)),
+    (st.t.logpdf, (np.nan, 30.0)),
+    (sp.stdtr, (0.0, 1.0)),
+]
+
+
+@pytest.mark.parametrize(("f", "args"), EXTREMES)
+def test_extremes_are_scipys_for_numbers_and_arrays(f: Any, args: tuple[float, ...]) -> None:
+    with np.errstate(all="ignore"):
+        for given in (args, tuple(np.full(3, x) for x in args)):
+            np.testing.assert_array_equal(rg.jit(f)(*given), f(*given))
+        for k in range(len(args)):
+            rg.grad(f, k)(*args)

@@ -27,7 +27,7 @@ def log_poisson(n, z, y):  # n log y - y - log Γ(z) for z = n + 1
         return scipy.special.xlogy(n, y) - y - scipy.special.gammaln(z)
     large = np.greater_equal(n, {LARGE})
     if large.any():
-        large = large & np.greater(y, 1e-30) & np.less(y, 1e30)
+        large = large & np.greater(y, 1e-30) & np.less(y, 1e30) & np.isfinite(n)
     if not large.any():
         return scipy.special.xlogy(n, y) - y - scipy.special.gammaln(z)
     found = 0.0 if large.all() else scipy.special.xlogy(n, y) - y - scipy.special.gammaln(z)

@@ -30,7 +30,7 @@ BENDS = tuple(-c * (2 * k + 2) for k, c in enumerate(SLOPES))
 
 LOG_STUDENT_DENSITY = f"""
 def log_student_density(df, t):
-    if np.isscalar(df) and df < {FREE}:
+    if np.isscalar(df) and 0 < df < {FREE}:
         constant = -0.5 * np.log(df) - scipy.special.betaln(0.5 * df, 0.5)
         return constant - (df + 1) * 0.5 * np.log1p(t * t / df)
     many = np.greater_equal(df, {FREE})
@@ -40,7 +40,7 @@ def log_student_density(df, t):
         rest = (((({TERMS[7]} * u + {TERMS[6]}) * u + {TERMS[5]}) * u + {TERMS[4]}) * u + {TERMS[3]}) * u + {TERMS[2]}
         rest = ((rest * u + {TERMS[1]}) * u + {TERMS[0]}) * np.sqrt(u)
         found = np.where(many, rest - {0.5 * math.log(2 * math.pi)}, found)
-    return np.asarray((df + 1) * -0.5 * np.log1p(t * t / df) + found, np.asarray(t).dtype)[()]
+    return np.asarray((df + 1) * -0.5 * np.log1p(np.divide(t * t, df)) + found, np.asarray(t).dtype)[()]
 """
 
 # log(1 + u) - u/(1 + u), whose parts may cancel where the degrees of freedom are many
@@ -91,12 +91,13 @@ student_weight: Primitive = primitive(
 
 STUDENT_RATE = f"""
 def student_rate(df):
-    if np.isscalar(df) and df < {FREE}:
+    if np.isscalar(df) and 0 < df < {FREE}:
         return (scipy.special.digamma(0.5 * df + 0.5) - scipy.special.digamma(0.5 * df) - 1 / df) * 0.5
     many = np.greater_equal(df, {FREE})
     found = 0.0
     if not (many.any() and many.all()):
-        found = (scipy.special.digamma(0.5 * df + 0.5) - scipy.special.digamma(0.5 * df) - 1 / df) * 0.5
+        found = scipy.special.digamma(0.5 * df + 0.5) - scipy.special.digamma(0.5 * df)
+        found = (found - np.divide(1, df)) * 0.5
     if not many.any():
         return found
     u = 1 / np.square(df if many.all() else np.where(many, df, {FREE}))
