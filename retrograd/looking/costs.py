@@ -30,6 +30,11 @@ INDEXING = (
 )
 SHAPES = "array concatenate copy diag empty owned permute reshape roll tril triu windows overlap_add broadcast cast"
 SORTING = "argpartition argsort digitize lexsort partition searchsorted sort"
+SPECIAL = (
+    "bessel_i betainc_slope binormal digamma_rise gammainc_slope i0 lambertw log_beta_density log_excess "
+    "log_gamma_density log_ratio log_student_density pseudo_huber_by_width pseudo_huber_pull relative_gap student_rate "
+    "student_slope student_weight zeta zeta_drop"
+)
 RECURRENCES = "lfilter lfilter_from polynomial recurrence"
 FAMILIES: dict[str, str] = {
     name: family
@@ -40,6 +45,7 @@ FAMILIES: dict[str, str] = {
         "indexing": INDEXING,
         "shapes and copies": SHAPES,
         "sorting and searching": SORTING,
+        "special functions": SPECIAL,
         "recurrences": RECURRENCES,
         "Fourier transforms": "fft irfft rfft",
     }.items()
@@ -107,7 +113,7 @@ def cost(node: Node, machine: Speeds) -> Cost:
         work = flops / machine.product
     elif kind == "elementwise" and node.prim.name not in CHEAP:
         work = flops / machine.function
-    elif kind in ("Fourier transforms", "sorting and searching", "recurrences", "other functions"):
+    elif kind in ("Fourier transforms", "sorting and searching", "special functions", "recurrences", "other functions"):
         work = flops / (machine.function * 4)
     else:
         work = 0.0

@@ -38,7 +38,8 @@ class OfLists:
 
     def __call__(self, *args: Any, **options: Any) -> Any:
         if not _dispatches(args):
-            args, options = (*map(_array, args),), {name: _array(x) for name, x in options.items()}
+            others = {name: _array(x) for name, x in options.items() if name != "out"}  # which may be a tuple
+            args, options = (*map(_array, args),), options | others
         return self.function(*args, **options)
 
     def reduce(self, *args: Any, **options: Any) -> Any:

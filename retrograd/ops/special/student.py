@@ -31,7 +31,7 @@ BENDS = tuple(-c * (2 * k + 2) for k, c in enumerate(SLOPES))
 LOG_STUDENT_DENSITY = f"""
 def log_student_density(df, t):
     if np.isscalar(df) and 0 < df < {FREE}:
-        constant = -0.5 * np.log(df) - scipy.special.betaln(0.5 * df, 0.5)
+        constant = float(-0.5 * np.log(df) - scipy.special.betaln(0.5 * df, 0.5))
         return constant - (df + 1) * 0.5 * np.log1p(t * t / df)
     many = np.greater_equal(df, {FREE})
     found = 0.0 if many.all() else -0.5 * np.log(df) - scipy.special.betaln(0.5 * df, 0.5)
