@@ -90,13 +90,13 @@ def constant_of(b: Builder, value: Value) -> Any:
 def _add_jvp(b: Builder, node: Node, args: Any, tans: Any, mode: JvpMode) -> Any:
     tx, ty = tans
     tangent = tx if ty is None else ty if tx is None else tx + ty
-    return b.copy_node(node, [x.value for x in args]), [b.coerce(tangent, node.out.aval)]
+    return b.copy_node(node, [x.value for x in args]), [tangent]
 
 
 def _sub_jvp(b: Builder, node: Node, args: Any, tans: Any, mode: JvpMode) -> Any:
     tx, ty = tans
     tangent = tx if ty is None else -ty if tx is None else tx - ty
-    return b.copy_node(node, [x.value for x in args]), [b.coerce(tangent, node.out.aval)]
+    return b.copy_node(node, [x.value for x in args]), [tangent]
 
 
 def _const_shape(aval: Aval, value: Any) -> Aval:
