@@ -58,7 +58,6 @@ def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
 
     Cartwright, Simpson's rule cumulative integration with MS Excel and irregularly-spaced data (2017).
     """
-    y = as_operand(y)
     n = np.shape(shadow_of(y))[axis]
     if n < 2:
         return trapezoid(y, x, dx, axis)

@@ -16,7 +16,6 @@ from ..ops.convolution_nd import convolve_nd
 from ..tracer.array import apply
 from ..tracer.operands import lifted, shadow_dtype
 from ..tracer.trace import unsupported
-from ..tracer.ufuncs import as_operand
 from . import filters, frequencies, smoothing
 from .dispatch import Function, cast, inexact, rest_of, stands_for
 
@@ -26,7 +25,7 @@ __getattr__ = rest_of("scipy.signal", BESIDE)
 
 def operands(x: Any, v: Any) -> list[Any]:
     """Two operands as arrays of one dtype, of numbers."""
-    x, v = lifted(*(u if shadow_dtype(u).kind in "iufc" else inexact(u) for u in map(as_operand, (x, v))))
+    x, v = lifted(*(u if shadow_dtype(u).kind in "iufc" else inexact(u) for u in (x, v)))
     dtype = np.result_type(x.dtype, v.dtype)
     return cast([x, v], dtype)
 
@@ -61,7 +60,7 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> An
 
 @stands_for("scipy.signal.correlate")
 def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
-    return _convolved(in1, np.conj(np.flip(as_operand(in2))), mode, method)
+    return _convolved(in1, np.conj(np.flip(in2)), mode, method)
 
 
 @stands_for("scipy.signal.fftconvolve")

@@ -21,7 +21,6 @@ from ..tracer.class_methods import Method, methods
 from ..tracer.operands import lifted
 from ..tracer.state.attributes import attribute
 from ..tracer.trace import READER, unsupported
-from ..tracer.ufuncs import as_operand
 from .dispatch import Lazy, answered, cast, inexact, rest_of, stands_for
 
 scipy_sparse = Lazy("scipy.sparse")
@@ -90,11 +89,11 @@ def _refused(name: str) -> Callable[..., Any]:
 
 def _times(matrix: Any, x: Any) -> Any:
     """``matrix.dot(x)``, and ``matrix * x`` of SciPy's matrices: a product, except with a number."""
-    return product(matrix, x) if np.ndim(shadow_of(as_operand(x))) else _refused("multiply()")(matrix, x)
+    return product(matrix, x) if np.ndim(shadow_of(x)) else _refused("multiply()")(matrix, x)
 
 
 def _times_from_left(matrix: Any, x: Any) -> Any:
-    return _product_from_left(matrix, x) if np.ndim(shadow_of(as_operand(x))) else _times(matrix, x)
+    return _product_from_left(matrix, x) if np.ndim(shadow_of(x)) else _times(matrix, x)
 
 
 FORMATS = ("bsr", "coo", "csc", "csr", "dia", "dok", "lil")

@@ -21,6 +21,9 @@ from .gamma import digamma, digamma_rise
 
 LARGE = 10  # a count from which on 8 terms of Stirling's series are exact to rounding, DLMF 5.11.1
 
+# artanh(v)/v - 1 in w = v², exact to rounding for v up to 0.1
+ARTANH = "(((((((w / 17 + 1 / 15) * w + 1 / 13) * w + 1 / 11) * w + 1 / 9) * w + 1 / 7) * w + 1 / 5) * w + 1 / 3) * w"
+
 LOG_POISSON = f"""
 def log_poisson(n, z, y):  # n log y - y - log Γ(z) for z = n + 1
     if np.isscalar(n) and n < {LARGE}:
@@ -37,7 +40,7 @@ def log_poisson(n, z, y):  # n log y - y - log Γ(z) for z = n + 1
     near = np.abs(apart) < 0.1
     v = np.where(near, apart, 0.0)
     w = v * v
-    odd = (((((((w / 17 + 1 / 15) * w + 1 / 13) * w + 1 / 11) * w + 1 / 9) * w + 1 / 7) * w + 1 / 5) * w + 1 / 3) * w
+    odd = {ARTANH}
     deviance = (y - n) * v - 2 * n * v * odd
     if not near.all():
         deviance = np.where(near, deviance, n * np.log(n / y) + y - n)

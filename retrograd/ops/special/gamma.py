@@ -106,9 +106,6 @@ DIGAMMA_RISE = f"""
 def digamma_rise(q, d):
     if np.isscalar(q) and np.isscalar(d) and not (-0.25 * q < d < 0.25 * q or (q >= 10 and d > 0)):
         return scipy.special.digamma(q + d) - scipy.special.digamma(q)
-    close = np.less(np.abs(d), 0.25 * q) | np.greater_equal(q, 10) & np.greater(d, 0)
-    if not close.any():
-        return scipy.special.digamma(q + d) - scipy.special.digamma(q)
 {indent(ZETA_DROP, "    ")}
     return zeta_drop(q, d, 1)
 """

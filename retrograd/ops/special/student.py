@@ -19,6 +19,7 @@ from ..elementary import exp, log
 from ..elementwise import function, ge, lt, square, where
 from ..shape import before_broadcast
 from .declare import special
+from .densities import ARTANH
 from .gamma import betaln, zeta
 from .incomplete_beta import betainc_slope
 
@@ -44,7 +45,7 @@ def log_student_density(df, t):
 """
 
 # log(1 + u) - u/(1 + u), whose parts may cancel where the degrees of freedom are many
-LOG_EXCESS = """
+LOG_EXCESS = f"""
 def log_excess(df, u):
     if (np.isscalar(df) and df <= 100) or not np.greater(df, 100).any():
         return np.log1p(u) - u / (1 + u)
@@ -55,7 +56,7 @@ def log_excess(df, u):
     u = u if near.all() else np.where(near, u, 0)
     v = u / (2 + u)
     w = v * v
-    odd = (((((((w / 17 + 1 / 15) * w + 1 / 13) * w + 1 / 11) * w + 1 / 9) * w + 1 / 7) * w + 1 / 5) * w + 1 / 3) * w
+    odd = {ARTANH}
     series = 2 * (w / (1 + v) + v * odd)
     return np.asarray(series if near.all() else np.where(near, series, found))[()]
 """

@@ -111,7 +111,7 @@ class _RowWriter:
             if cls in SIMPLE:
                 row.append(x)
             elif cls is float or cls is complex:
-                row.append(bits(x) if isnan(x) else repr(x))
+                row.append(number_text(x))
             elif cls is tuple or cls is frozenset:
                 self._elements((*x,))
             else:
@@ -245,12 +245,12 @@ def exactly(x: Any) -> tuple[Any, ...]:
     (False, False, True)
     """
     cls = type(x)
-    return (cls, x) if cls in SIMPLE else (cls, bits(x) if isnan(x) else repr(x)) if cls in SIGNED else (Exact(x),)
+    return (cls, x) if cls in SIMPLE else (cls, number_text(x)) if cls in SIGNED else (Exact(x),)
 
 
-def bits(x: complex) -> bytes:
-    """What tells one nan from others, whose texts are the same, whatever their signs."""
-    return struct.pack("dd", x.real, x.imag)
+def number_text(x: complex) -> str | bytes:
+    """What tells a number from all others: its text, or the bits of a nan, whose text has no sign."""
+    return struct.pack("dd", x.real, x.imag) if isnan(x) else repr(x)
 
 
 def _is_told_by_identity(cls: type) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -67,8 +68,6 @@ def _set(x: Any, name: str, value: Any) -> None:
 
 PUT: dict[str, Callable[[Any, Any, Any], None]] = {  # how to store what such a read gives
     "attr": _set,
-    "item": lambda x, key, value: x.__setitem__(key, value),
-    "get": lambda x, key, value: x.__setitem__(key, value),
-    "global": lambda x, key, value: x.__setitem__(key, value),
+    **dict.fromkeys(("item", "get", "global"), operator.setitem),
     "cell": lambda x, _, value: setattr(x, "cell_contents", value),
 }
