@@ -92,6 +92,10 @@ REASSOCIATE += [
         lambda x, v, t, i: setitem(x, v, t, index=i),
     ),
     Rule(
+        lambda x, v, s, t, i: additem(setitem(x, 0, s, t, index=i), v, s, t, index=i),
+        lambda x, v, s, t, i: setitem(x, v, s, t, index=i),
+    ),
+    Rule(
         lambda x, v, t, i: scatter_add(scatter(x, 0, t, index=i, unique=True), v, t, index=i, unique=True),
         lambda x, v, t, i: scatter(x, v, t, index=i, unique=True),
     ),

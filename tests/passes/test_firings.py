@@ -39,7 +39,8 @@ def updates_at_a_traced_place(x, w):
         y[i - 1] -= np.sin(w)
         y[i - 2] = w + y[i - 2]
         m[i, i - 1] += w * y[i]
-        y[i] = y[i] * np.cos(y[i]) + m[i, i - 1]
+        m[i, i] = m[i, i] * w
+        y[i] = m[i, i] + y[i] * np.cos(y[i]) + m[i, i - 1]
         m[i, 0] = y[i]
         return (y, m), m[i, 0]
 
