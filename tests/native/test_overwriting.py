@@ -189,3 +189,17 @@ def test_what_is_written_may_run_the_other_way(name: str, index: tuple[Any, ...]
     rng = np.random.default_rng(0)
     args = [rng.normal(size=v.aval.shape) for v in graph.inputs]
     np.testing.assert_array_equal(as_kernels([graph])[0](*args), evaluate(graph, args)[0])
+
+
+def test_long_chains_of_writes_of_what_is_given() -> None:
+    def f(x: Any, rows: Any) -> Any:
+        y = np.zeros((12, 20))
+        for k in range(12):
+            y[k, 1:] = rows[k]
+        return y * x
+
+    x, rows = np.linspace(0.0, 1.0, 20), [np.full(19, float(k)) for k in range(12)]
+    native = rg.jit(f, backend="native")
+    np.testing.assert_array_equal(native(x, rows), f(x, rows))
+    assert "12" in native.source(x, rows, language="c")
+    assert "[20 * " in native.source(x, rows, language="c")

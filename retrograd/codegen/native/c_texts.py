@@ -30,6 +30,7 @@ class CFold:
 
 
 ByNode = Callable[[Node, Sequence[Any]], str]
+SAME = frozenset({"cast", "copy", "owned", "named", "putmask", "stop_gradient"})
 SIMD = "#pragma omp simd"  # above a loop that compilers vectorise
 
 
@@ -271,3 +272,13 @@ def suffix(node: Node) -> str:
 def total_type(node: Node) -> str:
     """The type of the variable in which a reduction adds up."""
     return "int" if node.out.aval.dtype.kind == "b" else c_type(node.out.aval.dtype)
+
+
+def is_elementwise(node: Node) -> bool:
+    """Whether an element is computed from those at the same index, or from numbers."""
+    if node.prim.name == "const":
+        return not isinstance(node.attrs["value"], tuple)
+    if node.prim.name == "broadcast":
+        return node.inputs[0].aval.size == 1
+    text = text_of(node)
+    return (text is not None and bool(text.c)) or node.prim.name in SAME

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
-
-from ...ir.graph import Graph, Node, Value
+from ...ir.graph import Node, Value
 from ...ir.texts import Arg
 from .c_texts import text_of
-from .decided_formulas import is_formula, is_formula_write
+from .decided_formulas import is_formula_write
 from .decided_slices import is_ragged_sum
 from .elements import BEYOND, ElementWriter, NeedsStorage, StandsFor, moves
 from .indices import AxisIndex, Indices, at, count, full, in_whole
@@ -18,26 +16,6 @@ WRITES = {"scatter": "=", "scatter_add": "+=", "setitem": "=", "additem": "+=", 
 def writes_at(node: Node) -> bool:
     """Whether a node writes at positions that are operands."""
     return (node.prim.name in WRITES and len(node.inputs) > 2) or is_ragged_sum(node) or is_formula_write(node)
-
-
-def overwrites(graph: Graph, node: Node, bases: Container[Value] = ()) -> list[Value] | None:
-    """The single elements that are read from the array that a node may write into, in its place, before it does so.
-
-    None if it must write into a copy: the array is neither one of the ``bases`` nor made by another write, or somebody
-    else reads it as a whole. A formula reads its parts where it stands.
-    """
-    base = node.inputs[0]
-    maker = graph.producer.get(base)
-    if (node.inputs.count(base) > 1 and not is_formula_write(node)) or base in graph.outputs:
-        return None
-    if base not in bases and (maker is None or not writes_at(maker)):
-        return None
-    order = graph.once("order of nodes", lambda: {n: k for k, n in enumerate(graph.nodes)})
-    readers = [
-        user for user in graph.uses[base] if user is not node and not (is_formula(user) and order[user] < order[node])
-    ]
-    numbers = all(r.prim.name == "getitem" and count(r.out) == 1 and r.inputs.count(base) == 1 for r in readers)
-    return [r.out for r in readers] if numbers else None
 
 
 @moves("gather")

@@ -26,6 +26,7 @@ from .overwriting import long_chains
 from .pieces import made_of_pieces, stored_between_pieces
 from .prices import LOCAL, PricedWriter
 
+COUNTS = frozenset({"add", "mul", "sub"})  # what makes integers that count of others
 OUTERMOST = AxisIndex("q0")  # where reads are found out
 
 Place = tuple[CArray, Indices]
@@ -98,6 +99,8 @@ class RootGroups(PricedWriter):
     def _hold_ready(self, graph: Graph, value: Value, pieces: bool) -> None:
         """The operand of a loop is computed once, and not at each step, if it costs anything or has ``pieces``."""
         node = graph.producer.get(value)
+        if node is not None and _numbers_steps(graph, node):
+            return
         if node is not None and count(value) > FEW and value.aval.steps is None and value not in self.stored:
             text = text_of(node)
             if text is not None and text.c:
@@ -172,7 +175,7 @@ class RootGroups(PricedWriter):
                     for below in self._pending_below(x):
                         self.readers.setdefault(below, []).append((len(groups), False))
                 where.update(dict.fromkeys(root.outputs, len(groups)))
-                if root in self.chained and root.inputs[1] not in self.pending:
+                if root in self.chained and root.inputs[1] in graph.producer and root.inputs[1] not in self.pending:
                     self._reads(root.inputs[1], known)
                     self._note_reads(root.inputs[1], (len(groups), 0), loops, beyond)
                 groups.append(root)
@@ -363,6 +366,16 @@ class RootGroups(PricedWriter):
         name = self.fresh("w", f"{c_type(value.aval.dtype)} *restrict")
         self.workspaces.append((c_type(value.aval.dtype), name, math.prod(shape)))
         return CArray(name, shape, value.aval.dtype)
+
+
+def _numbers_steps(graph: Graph, node: Node) -> bool:
+    """Whether a node is a vector of integers that count: a compiler knows more of their sums than of stored ones."""
+    makers = [graph.producer.get(v) for v in node.inputs]
+    if node.prim.name == "iota":
+        return True
+    if node.prim.name not in COUNTS or node.out.aval.dtype.kind != "i":
+        return False
+    return all(m is not None and (m.prim.name == "const" or _numbers_steps(graph, m)) for m in makers)
 
 
 def row_at_a_time(name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> CArray:

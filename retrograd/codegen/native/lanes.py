@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ...ir.graph import Node
 from ...ir.loop_node import LoopNode
+from .c_texts import is_elementwise
 from .in_parts import ALIGNED, LEAST
-from .nests import is_elementwise
 from .prices import work_of
 
 LEAST_LANES = 256  # elements of a part: with fewer, steps read and write too little of each page of their lists

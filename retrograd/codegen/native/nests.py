@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
 from ...ir.graph import Graph, Node, Value
-from .c_texts import SIMD, fold_of, suffix, text_of, total_type
+from .c_texts import SIMD, fold_of, is_elementwise, suffix, total_type
 from .elements import SHORT, StandsFor
 from .grouping import Place, Stages
 from .indices import AxisIndex, CArray, Indices, at, c_type, count, everywhere, extents
 from .sum_order import added, has_order, zero
 from .sums import SumWriter
 
-SAME = frozenset({"cast", "copy", "owned", "named", "putmask", "stop_gradient"})
 LONG = 64  # elements of a row, from which on an extremum has a variable for nan
 Totals = dict[Any, tuple[Value, str]]  # variables in which reductions add up, by root and place
 EXTREMA = {">": "max", "<": "min"}  # OpenMP's names, by the order
@@ -26,6 +26,7 @@ class NestWriter(SumWriter):
 
     def __init__(self, stored: set[Value]) -> None:
         super().__init__(stored)
+        self.todo: deque[Node | Stages] = deque()  # the groups that follow
         self.late: dict[Value, CArray] = {}  # sums of rows whose terms are added up later, and where a row keeps them
 
     # graphs
@@ -43,14 +44,15 @@ class NestWriter(SumWriter):
             if where is not None:
                 want.setdefault(value, []).append(where)
         placed = {v for v, places in want.items() if any(isinstance(place, tuple) for place in places)}
-        outer = self.foreign, self.done, self.readers, self.pending
+        outer = self.foreign, self.done, self.readers, self.pending, self.todo
         self.foreign = {v for v in placed if v not in graph.producer and not self._few(v)}
         self.done, self.readers, self.pending = set(), {}, set(self.pending)
         self.store_between_pieces(graph)
         groups = self._grouped(graph, self.in_order(graph, placed))
         self._allot(groups, want)
-        for group in groups:
-            if isinstance(group, Node):
+        self.todo = deque(groups)
+        while self.todo:
+            if isinstance(group := self.todo.popleft(), Node):
                 self.pending.difference_update(group.outputs)
                 self.loop_node(group, want)
             else:
@@ -63,7 +65,7 @@ class NestWriter(SumWriter):
                     array, lead = place
                     for k in everywhere(extents(value)):
                         self.line(f"{array.at((*lead, *k))} = {self.pull(value, k)};")
-        self.foreign, self.done, self.readers, self.pending = outer
+        self.foreign, self.done, self.readers, self.pending, self.todo = outer
         self.graph = outer_graph
 
     def loop_node(self, node: Node, want: dict[Value, list[Any]]) -> None:
@@ -384,16 +386,6 @@ def innermost_axis(space: Sequence[int]) -> tuple[int, list[Indices]]:
     while last > 0 and math.prod(space[last:]) <= SHORT and space[-1] < SHORT:
         last -= 1
     return last, everywhere(space[last + 1 :])
-
-
-def is_elementwise(node: Node) -> bool:
-    """Whether an element is computed from those at the same index, or from numbers."""
-    if node.prim.name == "const":
-        return not isinstance(node.attrs["value"], tuple)
-    if node.prim.name == "broadcast":
-        return node.inputs[0].aval.size == 1
-    text = text_of(node)
-    return (text is not None and bool(text.c)) or node.prim.name in SAME
 
 
 def _operands(node: Node) -> tuple[Value, ...]:

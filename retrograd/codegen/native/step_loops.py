@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...ir.graph import Graph, Node, Value
+from ...ir.graph import Node, Value
 from ...ir.loop_node import LoopNode, loop_of
-from .c_texts import text_of
 from .choices import is_choice, parts_of_choice
 from .decided_formulas import is_formula_value
-from .decided_places import overwrites, writes_at
+from .decided_places import writes_at
 from .decided_slices import is_ragged_product, slice_product
-from .elements import BEYOND, FEW, CVariables, NoC, StandsFor
+from .elements import BEYOND, FEW, CVariables, NeedsStorage, NoC, StandsFor
 from .grouping import Place
 from .indices import AxisIndex, CArray, c_type, count, everywhere, extents
 from .lanes import lanes_of, lanes_of_part
+from .states_in_place import state_in_place
 from .writes import WriteWriter, is_place
 
 MOST = 10**8  # steps of a loop with a condition, from which on NumPy runs it
@@ -245,7 +245,13 @@ class StepLoopWriter(WriteWriter):
             rows = self.workspace(value, (loop.length + 1, *shape))
             self.held[stack] = CArray(rows.name, extents(stack), dtype)
             state = _Large(value, now, then, rows.name, f"{rows.name} + {count(value)}", count(value))
-        elif _in_place(loop.body, value, new):
+        elif (wanted := state_in_place(loop.body, value, new, self.stored)) is not None:
+            if wanted:
+                raise NeedsStorage(*wanted)
+            own = self.overwritten(loop.node, start)
+            if own is not None:
+                self.held[out] = own
+                return _Large(value, now, now, own.name)
             state = _Large(value, now, now, self.workspace(value, shape).name)
         else:
             state = _Large(value, now, then, self.workspace(value, shape).name, self.workspace(value, shape).name)
@@ -293,26 +299,3 @@ class StepLoopWriter(WriteWriter):
                 )
         for move in moves:
             self.line(move)
-
-
-def _in_place(body: Graph, old: Value, new: Value) -> bool:
-    """Whether the next state of a carry is an operation on its elements and others, and nothing else reads it."""
-    if _written(body, old, new):
-        return True
-    node, readers = body.producer.get(new), body.uses.get(old, ())
-    if node is None or list(readers) != [node] or old in body.outputs or body.outputs.count(new) > 1:
-        return False
-    text = text_of(node)
-    return text is not None and bool(text.c) and node.inputs.count(old) == 1
-
-
-def _written(body: Graph, old: Value, new: Value) -> bool:
-    """Whether the next state of a carry is what writes at positions make of it, one after the other."""
-    if body.outputs.count(new) > 1:
-        return False
-    while new is not old:
-        node = body.producer.get(new)
-        if node is None or not writes_at(node) or overwrites(body, node, (old,)) is None:
-            return False
-        new = node.inputs[0]
-    return True

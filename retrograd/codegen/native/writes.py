@@ -9,7 +9,7 @@ from typing import Any
 from ...ir.graph import Graph, Node, Value
 from .c_texts import SIMD
 from .decided_formulas import is_formula_write
-from .decided_places import WRITES, overwrites, places
+from .decided_places import WRITES, places
 from .decided_slices import add_slice, is_ragged_sum
 from .elements import CVariables, StandsFor
 from .formula_writer import FormulaWriter
@@ -17,6 +17,8 @@ from .grouping import Place
 from .indices import AxisIndex, CArray, CNumber, Indices, at, count, extents
 from .late_sums import LateSumWriter
 from .overwriting import Writes, known_places, writes_in_place
+from .row_sums import add_parts, joined
+from .states_in_place import overwrite
 
 
 class WriteWriter(LateSumWriter):
@@ -41,13 +43,8 @@ class WriteWriter(LateSumWriter):
     def write_at(self, node: Node, want: dict[Value, list[Any]]) -> None:
         """Write the elements of an array at positions, one after the other: a position may be there twice."""
         base = node.inputs[0]
-        held = self.held.get(base)
-        before = overwrites(self.graph, node, self.bases)
-        if before is not None and isinstance(held, CArray):
-            array = held
-            for number in before:
-                self._read_now(number)
-        else:
+        array = self.overwritten(node, base)
+        if array is None:
             own = next((array for array, lead in filter(is_place, want.get(node.out, ())) if not lead), None)
             array = own or self.stack_or_workspace(node.out)
             self.fill(base, array)
@@ -56,10 +53,25 @@ class WriteWriter(LateSumWriter):
         elif is_formula_write(node):
             FormulaWriter(self, node).write(array)
         else:
-            self._write_elements(node, array)
+            nodes = joined(self, self.graph, node, self.todo)
+            if len(nodes) == 1:
+                self._write_elements(node, array)
+            else:
+                add_parts(self, nodes, array)
+            node = nodes[-1]
+            self.pending.discard(node.out)
         self.held[node.out] = array
         self.home[node.out] = len(self.blocks) - 1
         self.deliver(node.out, want)
+
+    def overwritten(self, node: Node, base: Value) -> CArray | None:
+        """Where an array stands that the node may change; numbers of it that are read later are read now."""
+        found, held = overwrite(self.graph, node, base, self.bases, self.stored), self.held.get(base)
+        if found is None or found.wanted or not isinstance(held, CArray):
+            return None
+        for number in found.numbers:
+            self._read_now(number)
+        return held
 
     def _read_now(self, number: Value) -> None:
         """Read the one element of a value; all that read it later get what it is now, at any index."""
