@@ -19,6 +19,7 @@ from .decided_formulas import IN_TURN, SUMS
 from .elements import CVariables, ElementWriter, Held, NeedsStorage, StandsFor, moves
 from .grouping import RootGroups
 from .indices import AxisIndex, CArray, Indices, at, c_type
+from .turned_operands import lies_turned
 
 EACH = 8  # terms that are added together
 ON_STACK = 1024  # elements
@@ -232,11 +233,19 @@ class FormulaWriter:
             self._keep_columns(node)
         if node.prim.name in IN_TURN:
             found = self._in_turn(node, terms)
-        elif terms.across and shape:
+        elif shape and (terms.across or self._is_turned(node)):
             found = self._across(node, terms)
         else:
             found = self._along(node, terms)
         self.to.held[node.out] = found
+
+    def _is_turned(self, node: Node) -> bool:
+        """Whether a node multiplies a matrix whose columns lie side by side by a vector."""
+        part, *others = node.inputs
+        if node.prim.name != "matmul" or part not in self.graph.inputs or others[0].aval.ndim > 1:
+            return False
+        value, held = self._behind(self.to.made[part].inputs[0])
+        return lies_turned(held, value)
 
     def _results(self, node: Node, result: Callable[[Indices], str]) -> CArray | CVariables:
         """What the results of a fold are, one after the other."""

@@ -16,6 +16,7 @@ from .grouping import Place
 from .indices import AxisIndex, CArray, c_type, count, everywhere, extents
 from .lanes import lanes_of, lanes_of_part
 from .states_in_place import state_in_place
+from .turned_operands import is_turned, turned
 from .writes import WriteWriter, is_place
 
 MOST = 10**8  # steps of a loop with a condition, from which on NumPy runs it
@@ -86,7 +87,7 @@ class StepLoopWriter(WriteWriter):
         consts, _, rows = loop.layout.operands(loop.body.inputs)
         given, starts, taken = loop.layout.operands(loop.operands)
         for value, source in zip(consts, given, strict=True):
-            self.held[value], self.home[value] = StandsFor(source), 0
+            self.held[value], self.home[value] = self._for_all_steps(loop, value, source), 0
         for value, source in zip(rows, taken, strict=True):
             self.held[value], self.home[value] = StandsFor(source, (t,)), 0
         length = str(loop.length) if loop.count is None else self.pull(loop.count, ())
@@ -100,6 +101,14 @@ class StepLoopWriter(WriteWriter):
         for out in node.outputs:
             self.home[out] = len(self.blocks) - 1
             self.deliver(out, want)
+
+    def _for_all_steps(self, loop: LoopNode, value: Value, source: Value) -> CArray | StandsFor:
+        """What all steps read stands for what is there already, but for matrices whose columns are to lie together."""
+        if not is_turned(loop, value):
+            return StandsFor(source)
+        array = turned(self.workspace(value, extents(value)))
+        self.fill(source, array)
+        return array
 
     def _write_steps(
         self, loop: LoopNode, states: list[Any], places: list[CArray | None], t: AxisIndex, length: str

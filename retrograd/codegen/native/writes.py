@@ -147,7 +147,7 @@ class WriteWriter(LateSumWriter):
         held = self.held.get(source)
         while isinstance(held, StandsFor) and not held.lead:
             held = self.held.get(held.value)
-        if isinstance(held, CArray) and held.whole and source not in self.pending:
+        if isinstance(held, CArray) and held.whole and array.whole and source not in self.pending:
             self.line(f"memcpy({array.name}, {held.name}, sizeof(*{array.name}) * {math.prod(array.shape)});")
             return
         index = tuple(AxisIndex(self.fresh("z")) for _ in array.shape)
