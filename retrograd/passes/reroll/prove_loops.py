@@ -103,6 +103,10 @@ class Loop:
     def end(self) -> int:
         return self.start + self.period * self.copies
 
+    def distinct_places(self) -> dict[bytes, np.ndarray[Any, Any]]:
+        """The different columns of indices of carries, by their bytes."""
+        return {column.tobytes(): column for places in self.places.values() for column in places.values()}
+
 
 class Finder:
     """Finds the loops of a graph.

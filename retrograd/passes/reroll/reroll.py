@@ -15,6 +15,7 @@ from ...ir.builder import Builder, Symbol
 from ...ir.graph import Graph, Node, Value
 from ...ir.primitive import TRANSFORMS
 from ...ir.python_loops import lines_of, loop_line
+from ...ir.rewrite import walk
 from ...ir.structure import Layout
 from ...ir.texts import Arg
 from ...ir.types import Aval
@@ -23,8 +24,10 @@ from ...ops.gather import INT, gather, once
 from ...ops.index import getitem, setitem
 from ...ops.shape import broadcast_to, reshape_to
 from ...ops.structural.loops import make_scan
+from ...where import Where
 from ..prune import prune
 from ..simplify import simplify
+from .alike_bodies import alike_bodies
 from .complete import complete
 from .element_steps import element_steps
 from .find_repeats import COPIES, FEW, FEWEST, NODES, may_repeat, width
@@ -32,6 +35,7 @@ from .folded_graph import FoldedGraph
 from .growing_slices import narrowed, widened
 from .join_rows import join_rows
 from .moving_parts import with_formulas, without_formulas
+from .nodes_of_copies import repeating
 from .products_of_elements import products_of_elements
 from .prove_loops import ON_SLICES, Finder, Loop, Places, Register, axis_of, moving
 from .quotients import quotients
@@ -111,16 +115,31 @@ def _copy(target: FoldedGraph, node: Node) -> None:
 
 
 def _shorter(graph: Graph, simple: Graph, elements: bool, columns: Columns) -> tuple[Graph, Columns]:
-    """What is shorter, the folded graph as it was traced or the folded simple one.
+    """The folded simple graph; the folded graph as it was traced if that is much shorter.
 
-    Simplified, steps may differ that are alike: a read of an element looks past some writes, not past all.
+    Simplified, steps may differ that are alike: a read of an element looks past some writes, not past all. In C, inner
+    loops that are written out in each step count, too; what repeats itself after fewer operations is tried first.
     """
-    folded, more = _folded(simple, elements, columns, FEW)
-    if 2 * len(folded.nodes) > len(simple.nodes) and graph.prims[setitem] >= COPIES:
-        plain, others = _folded(quotients(graph), elements, columns, FEW)
-        if 2 * len(plain.nodes) <= len(simple.nodes):
-            return plain, others
-    return folded, more
+    if graph.prims[setitem] < COPIES:
+        return _folded(simple, elements, columns, FEW)
+    traced = quotients(graph)
+    first, second = sorted([simple, traced], key=_shortest_period) if elements else (simple, traced)
+    found = {first: _folded(first, elements, columns, FEW)}
+    short = found[first][0]
+    if _size(short) < FEW if elements else 2 * len(short.nodes) <= len(simple.nodes):
+        return found[first]
+    found[second] = _folded(second, elements, columns, FEW)
+    much = 2 * _size(found[traced][0]) <= _size(found[simple][0])
+    return found[traced if much else simple]
+
+
+def _shortest_period(graph: Graph) -> int:
+    return min((period for _, period, _ in repeating(graph)), default=len(graph.nodes))
+
+
+def _size(graph: Graph) -> int:
+    """How many nodes a graph and its bodies have."""
+    return sum(1 for _ in walk(graph))
 
 
 def _on_slices(graph: Graph) -> int:
@@ -129,13 +148,16 @@ def _on_slices(graph: Graph) -> int:
 
 
 def _folded(graph: Graph, elements: bool, columns: Columns, least: int) -> tuple[Graph, Columns]:
-    """The graph with its loops of at least so many nodes folded, while it becomes smaller."""
+    """The graph with its loops of at least so many nodes folded, while it becomes smaller; then loops of such loops."""
     while len(graph.nodes) >= least:
-        rolled, more = _rolled(graph, columns, elements, least)
-        smaller = prune(join_rows(rolled))
-        if len(smaller.nodes) >= len(graph.nodes):  # for example if all steps of a loop are read one by one
+        for found in dict.fromkeys([graph, alike_bodies(graph)]):
+            rolled, more = _rolled(found, columns, elements, least)
+            smaller = prune(join_rows(rolled))
+            if len(smaller.nodes) < len(graph.nodes):
+                graph, columns = smaller, more
+                break
+        else:  # for example if all steps of a loop are read one by one
             break
-        graph, columns = smaller, more
     return graph, columns
 
 
@@ -177,7 +199,8 @@ class _LoopBody:
         self.read = {row: self.b.input(row[0].aval, row[0].hint) for row in loop.rows}
         self.columns = {c: self.b.input(Aval((), c[0].aval.dtype, "scalar")) for c in loop.columns}
         number = Aval((), INT, "scalar")
-        self.places = {slot: {k: self.b.input(number) for k in places} for slot, places in loop.places.items()}
+        at = {c: self.b.input(number) for c in loop.distinct_places()}
+        self.places = {s: {k: at[c.tobytes()] for k, c in places.items()} for s, places in loop.places.items()}
         for slot, node in enumerate(nodes):
             if slot in loop.writes:
                 self.values[slot, 0] = self._operand(slot, 1, node)
@@ -235,10 +258,10 @@ def _place(target: FoldedGraph, loop: Loop, copies: Sequence[Sequence[Node]]) ->
         *(_laid_out(target, nodes[slot], places) for slot, places in loop.reads.items()),
         *(_laid_out(target, node, places) for node, places in loop.rows.values()),
         *map(target.numbers, loop.columns.values()),
-        *(target.numbers(column) for places in loop.places.values() for column in places.values()),
+        *map(target.numbers, loop.distinct_places().values()),
     ]
     parts = Layout(len(loop.constants), len(carry) + len(held), len(ys))
-    b.where = loop_line(lines_of(nodes), lines_of(target.graph.nodes)) or nodes[0].where
+    b.where = loop_line(lines_of(nodes), _lines(target.graph)) or nodes[0].where
     ended, arrays, _ = make_scan(b, body, parts, operands, loop.copies, False)
     rows = accumulate((r.back for r in registers), initial=0)
     final = {(r.slot, r.out): ended[row] for r, row in zip(registers, rows, strict=False)}
@@ -248,6 +271,11 @@ def _place(target: FoldedGraph, loop: Loop, copies: Sequence[Sequence[Node]]) ->
     for (slot, out), y in zip(loop.collected, arrays[len(loop.writes) :], strict=True):
         b.where = nodes[slot].where
         target.env.update({copy[slot].outputs[out]: getitem(y, index=(k,)) for k, copy in enumerate(copies)})
+
+
+def _lines(graph: Graph) -> frozenset[Where]:
+    found: frozenset[Where] = graph.once("lines of nodes", lambda: lines_of(graph.nodes))
+    return found
 
 
 def _write(target: FoldedGraph, loop: Loop, copies: Sequence[Sequence[Node]], arrays: Sequence[Symbol]) -> None:
