@@ -64,8 +64,11 @@ class Compiled:
         for serve in self._servers:
             result = serve(self, args, kwargs)
             if result is not UNSERVED:
-                self._cache.hits += 1
                 return result
+        return self.call(args, kwargs)
+
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A call that no server knows."""
         if CURRENT.get() is not None:
             return called_inside(self, args, kwargs)
         found = FINDERS[-1](self, self._take(args, kwargs))
@@ -88,8 +91,8 @@ class Compiled:
     def parts(self) -> tuple[Any, ...]:
         """The parts for a pickle; a bound method is pickled as the compiled function and the instance."""
         if self._bound is not None:
-            return type(self).__get__, self._bound
-        return type(self), (self._user, self._transform)
+            return Compiled.__get__, self._bound
+        return Compiled, (self._user, self._transform)
 
     def of(self, function: Callable[..., Any]) -> Compiled:
         """The same transform of another function."""

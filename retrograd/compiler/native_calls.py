@@ -1,18 +1,20 @@
 """Calls that C serves: those of a function that is one kernel.
 
 The server of such a call is C that takes the arguments apart by a pattern, tests them and the check of what was read,
-and runs the kernel. It leaves all other calls, and those that fail, to the general way.
+and runs the kernel. The compiled function then has a type whose calls ask the servers in C, without a frame of Python
+between. All other calls, and those that fail, go the general way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from types import BuiltinFunctionType
 from typing import Any
 
 from ..tracer.trace import CURRENT
 from .call_patterns import TUPLE, NoPattern, order_of, pattern_of
-from .compiled import UNSERVED
+from .compiled import UNSERVED, Compiled
 from .paths import Found, Paths
 from .settings import OVERRIDES, config
 from .signature import Call
@@ -20,6 +22,7 @@ from .unpackers import MOST_LEAVES, SHORTER
 
 SERVED_AS = "served_as"  # the attribute of paths that tells a server that they are its own
 MOST = 8  # servers of one function
+_SERVED: list[type[Compiled]] = []
 
 
 def shorten(compiled: Any, found: Found, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
@@ -57,11 +60,24 @@ def _serve(compiled: Any, paths: Paths, call: Call, maker: Callable[[Any], Any],
     sizes = len(call.traced), len(call.leaves) - len(call.traced)
     names = SERVED_AS, "check", "_user"
     force = CURRENT, OVERRIDES, vars(config), "base", config.now()
-    server = maker((*force, versions, token, *patterns, *sizes, order, assemble, UNSERVED, (), *names))
+    counted = compiled._cache.served
+    server = maker((*force, versions, token, *patterns, *sizes, order, assemble, UNSERVED, (), *names, counted))
     known = [old for old in compiled._servers if isinstance(old, BuiltinFunctionType)]
     for old in known[MOST - 1 :]:
         compiled._servers.remove(old)
     compiled._servers.insert(0, server)
+    if type(compiled) is Compiled:
+        with suppress(TypeError):  # a Python that does not let it change takes calls in Python
+            compiled.__class__ = _served_type(paths)
+
+
+def _served_type(paths: Paths) -> type[Compiled]:
+    """The type of compiled functions whose calls C takes, the same for all."""
+    if not _SERVED:
+        maker = of_kernel(paths, "served")
+        assert maker is not None
+        _SERVED.append(maker(((Compiled,), "_servers", UNSERVED, Compiled.call)))
+    return _SERVED[0]
 
 
 def _order(assemble: Callable[[Sequence[Any]], Any], n: int) -> tuple[Any, Any]:

@@ -139,7 +139,9 @@ class _UnpackerWriter:
             "for paths in versions.get(key, ()):",
             "    captures = paths.check(compiled._user, statics)",
             "    if captures is not None:",
-            f"        return paths.call(compiled, [{', '.join(traced)}], captures, statics)",
+            f"        result = paths.call(compiled, [{', '.join(traced)}], captures, statics)",
+            "        compiled._cache.hits += 1",
+            "        return result",
             "return UNSERVED",
         ]
         return "\n    ".join(["def unpack(compiled, args, kwargs):", *lines]), self._scope

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import copy
+import gc
 import pickle
 import sys
+import threading
+import weakref
 from typing import Any
 
 import numpy as np
@@ -317,3 +321,126 @@ def test_functions_that_catch_errors_are_interpreted_from_the_first_call(use: An
         in_c, plainly = use(f, backend="native"), use(f)
         for x in args:
             values.assert_close([in_c(x)], [plainly(x)], 1e-14)
+
+
+def test_calls_that_c_takes_are_like_others() -> None:
+    """The type of a compiled function changes with its first served call; nobody else sees a difference."""
+    f = compiled()
+    before, text = type(f), repr(f)
+    expected = f(X)
+    f(X)
+    assert isinstance(f, rg.Compiled)
+    assert issubclass(type(f), before)
+    assert type(f).__call__ is not before.__call__
+    assert (repr(f), type(f).__name__, type(f).__module__) == (text, before.__name__, before.__module__)
+    for found in (f(X), f(x=X), f(*[X]), before.__call__(f, X)):
+        values.assert_same_bits([found], [expected])
+    with pytest.raises(TypeError, match="argument"):
+        f(X, X)
+    with pytest.raises(TypeError, match="argument"):
+        f(y=X)
+    np.testing.assert_allclose(f(X[:3]), plain(X[:3]), rtol=1e-14)
+
+
+@pytest.mark.parametrize("backend", ["native", "numpy"])
+def test_all_calls_are_counted(backend: str) -> None:
+    f = rg.jit(plain, backend=backend)
+    f(X)
+    f(x=X)
+    before = f.cache_info()
+    for _ in range(7):
+        f(X)
+        f(x=X)
+    after = f.cache_info()
+    assert (after.hits - before.hits, after.misses, after.size) == (14, before.misses, before.size)
+
+
+def of_a_module(x: Any) -> Any:
+    return np.sum(np.cos(x) * x)
+
+
+module_level = rg.grad(of_a_module, backend="native")
+
+
+def test_functions_that_c_serves_are_copied_pickled_and_bound() -> None:
+    first = module_level(X)
+    module_level(X)
+    again = pickle.loads(pickle.dumps(module_level))
+    assert type(again) is rg.Compiled
+    values.assert_same_bits([again(X)], [first])
+    assert copy.copy(module_level) is module_level
+
+    class Scaled:
+        def __init__(self, by: float) -> None:
+            self.by = by
+
+        @rg.jit
+        def value(self, x: Any) -> Any:
+            return self.by * np.sum(np.sin(x))
+
+    with rg.config(backend="native"):
+        for by in (2.0, 3.0):
+            one = Scaled(by)
+            for _ in range(3):
+                np.testing.assert_allclose(one.value(X), by * np.sum(np.sin(X)), rtol=1e-14)
+
+
+class Asked:
+    """A server that knows no call, and notes them."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[int, list[str]]] = []
+
+    def __call__(self, f: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        self.calls.append((len(args), [*kwargs]))
+        return UNSERVED
+
+
+def test_a_server_may_raise_and_leaves_no_error_behind() -> None:
+    f = compiled()
+    f(X)
+    f(X)
+
+    def broken(*call: Any) -> Any:
+        raise ZeroDivisionError("a server")
+
+    f._servers.insert(0, broken)
+    with pytest.raises(ZeroDivisionError, match="a server"):
+        f(X)
+    f._servers.remove(broken)
+    f._servers.insert(0, Asked())
+    np.testing.assert_allclose(f(X), plain(X), rtol=1e-14)
+
+
+def test_keywords_of_one_call_do_not_reach_another() -> None:
+    f, asked = compiled(), Asked()
+    f(X)
+    f(X)
+    f._servers.insert(0, asked)
+    f(x=X)
+    f(X)
+    assert asked.calls == [(0, ["x"]), (1, [])]
+
+
+def test_threads_call_what_c_serves() -> None:
+    f, found = compiled(), []
+    expected = f(X)
+    threads = [threading.Thread(target=lambda: found.extend(f(X) for _ in range(500))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 2000
+    assert all(x == expected for x in found)
+
+
+def test_compiled_functions_that_c_serves_are_freed() -> None:
+    def made() -> Any:
+        f = compiled()
+        for _ in range(3):
+            f(X)
+        return weakref.ref(f)
+
+    refs = [made() for _ in range(3)]
+    gc.collect()
+    assert [ref() for ref in refs] == [None] * 3

@@ -12,6 +12,9 @@ typedef struct {
   PyObject base; void *init; int64_t index; PyObject *copy;
   const char *name, *doc; int64_t size; Method *methods; void *slots, *traverse, *clear, *free;
 } Definition;
+typedef struct { int slot; void *function; } Slot;
+typedef struct { const char *name; int size, item; unsigned flags; Slot *slots; } Spec;
+PyObject *PyType_FromSpecWithBases(Spec *, PyObject *);
 PyObject *PyModule_Create2(Definition *, int), *PyTuple_New(int64_t), *PyFloat_FromDouble(double);
 PyObject *PyObject_Vectorcall(PyObject *, PyObject *const *, size_t, PyObject *), *PyBool_FromLong(long);
 PyObject *PyTuple_GetItem(PyObject *, int64_t), *PyList_GetItem(PyObject *, int64_t);

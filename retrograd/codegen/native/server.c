@@ -3,10 +3,10 @@
    settings in force and where the others are, the settings that are right, the versions of its signature, a token that the
    first of them has with the objects that it has read, the patterns of arguments by position and by name, the number of
    operands and of other leaves among them, the order of the results, what puts other results together, the answer for calls
-   that are not served, an empty tuple, and names of attributes. */
+   that are not served, an empty tuple, names of attributes, and the number of calls so far, as an array. */
 enum {
   CURRENT, OVERRIDES, BASE, NAME, SETTINGS, VERSIONS, TOKEN, POSITIONAL, KEYWORDS, TRACED, STATICS, ORDER, ASSEMBLE,
-  UNSERVED, NOTHING, HAS, CHECK, USER, STATE
+  UNSERVED, NOTHING, HAS, CHECK, USER, COUNT, STATE
 };
 enum { LEAF, EQUAL, TYPED, SAME, DIGITS, SEQUENCE, DICT, FIELDS }; /* nodes of patterns of arguments */
 enum { TUPLE, LIST, ENTRIES }; /* and of results */
@@ -176,6 +176,7 @@ RG_SHARED PyObject *serve(
   if (!now || given + PyTuple_Size(captures) != operands) goto other;
   for (int64_t k = given; k < operands; k++) Py_IncRef(x[k] = ITEM(captures, k - given));
   if (!(results = call(0, x, operands))) goto failed;
+  ++*(int64_t *)((Array *)ITEM(state, COUNT))->data;
   if (order == &_Py_NoneStruct) {
     PyObject *assemble = ITEM(state, ASSEMBLE), *whole = results;
     if (assemble == &_Py_NoneStruct) goto end;
@@ -213,4 +214,41 @@ RG_SHARED PyObject *bound_to(Method *binding, PyObject *state, int64_t arrays) {
   const int fits = PyTuple_Size(state) == ARRAYS + arrays && ITEM(state, READER)->type == &PyFunction_Type;
   if (!fits) PyErr_SetString(PyExc_TypeError, "bind takes what server.h says, with an array for each operand and result");
   return fits ? PyCFunction_NewEx(binding, state, 0) : 0;
+}
+
+/* What an object of a served type relies on: the bases of the type, the attribute with its servers, their answer for calls
+   that they do not serve, and the function that takes such calls. */
+enum { BASES, SERVERS, ANSWER, GENERAL };
+static PyObject *relied;
+static PyObject *no_keywords;
+
+/* A call: the servers are asked one after the other. */
+static PyObject *called(PyObject *self, PyObject *args, PyObject *keywords) {
+  PyObject *servers = PyObject_GetAttr(self, ITEM(relied, SERVERS)), *found = 0;
+  if (!servers) return 0;
+  for (int64_t k = 0; k < PyList_Size(servers); k++) {
+    PyObject *server = PyList_GetItem(servers, k), *given[] = {self, args, keywords ? keywords : no_keywords};
+    Py_IncRef(server);
+    found = PyObject_Vectorcall(server, given, 3, 0);
+    Py_DecRef(server);
+    if (found != ITEM(relied, ANSWER)) {
+      Py_DecRef(servers);
+      return found;
+    }
+    Py_DecRef(found);
+  }
+  Py_DecRef(servers);
+  PyObject *own = keywords ? 0 : PyDict_New(), *given[] = {self, args, keywords ? keywords : own};
+  if (!keywords && !own) return 0;
+  found = PyObject_Vectorcall(ITEM(relied, GENERAL), given, 3, 0);
+  if (own) Py_DecRef(own);
+  return found;
+}
+
+RG_SHARED PyObject *served_type(PyObject *state) {
+  static Slot slots[] = {{50, called}, {0, 0}}; /* Py_tp_call */
+  static Spec spec = {"retrograd.compiler.compiled.Compiled", 0, 0, 1 << 18 | 1 << 10, slots}; /* the default, a base type */
+  if (!(no_keywords = PyDict_New())) return 0;
+  Py_IncRef(relied = state);
+  return PyType_FromSpecWithBases(&spec, ITEM(state, BASES));
 }

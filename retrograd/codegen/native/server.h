@@ -11,6 +11,9 @@ RG_SHARED PyObject *serve(
 /* The function that serves calls from a state, or NULL for what is none. */
 RG_SHARED PyObject *server_of(Method *serving, PyObject *state);
 
+/* A type of objects whose calls C serves, made of what server.c names. */
+RG_SHARED PyObject *served_type(PyObject *state);
+
 /* Calls whose arguments and results stay in the same arrays. The state is the variable of the trace that is recording, the
    user's function and what it has read, what to call where the kernel does not serve, the results as the user has them,
    and the arrays of operands and results. */

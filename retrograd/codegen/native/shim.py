@@ -54,7 +54,7 @@ def extension(bodies: Sequence[Graph], kernels: Sequence[KernelFunction]) -> str
     table = ", ".join(f"&fallback{k}" for k in range(n))
     methods = "".join(f'{{"k{k}", call{k}, 0x80, ""}}, ' for k in range(n))
     serves = n == 1 and len(bodies[0].inputs) > 0
-    methods += '{"server", server, 8, ""}, {"bind", bind, 8, ""}, ' if serves else ""
+    methods += '{"server", server, 8, ""}, {"served", served, 8, ""}, {"bind", bind, 8, ""}, ' if serves else ""
     keeping = [k for k, kernel in enumerate(kernels) if STACK < _total(kernel) <= KEPT]
     methods += '{"keep", keep, 0x80, ""}, ' if keeping else ""
     parts = any(kernel.parts for kernel in kernels)
@@ -172,6 +172,7 @@ def _server(body: Graph) -> list[str]:
         "}",
         'static Method serving = {"serve", serve0, 0x80, ""};',
         "static PyObject *server(PyObject *self, PyObject *state) { return server_of(&serving, state); }",
+        "static PyObject *served(PyObject *self, PyObject *state) { return served_type(state); }",
         "",
     ]
 
