@@ -7,16 +7,19 @@ import math
 import operator
 import pickle
 import sys
+from collections import UserList, deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from types import SimpleNamespace
-from typing import Any
+from functools import partial
+from types import ModuleType, SimpleNamespace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 
 import retrograd as rg
 from retrograd.tracer.interception import INTERCEPTION
+from retrograd.tracer.state import lent
 
 ASKED = ("__module__", "__name__", "__qualname__", "__doc__", "__self__", "__text_signature__", "signature", "nin")
 NAMES = [
@@ -147,6 +150,22 @@ class Slots:
     act: Any
 
 
+@dataclass(frozen=True)
+class Frozen:
+    """An object whose class sets the attributes unseen."""
+
+    act: Any
+
+
+class Pair(NamedTuple):
+    """A tuple of a class of its own."""
+
+    act: Any
+    rate: float
+
+
+MODULE: Any = ModuleType("module")
+ROW, SET, USER_LIST = deque[Any](), set[Any](), UserList[Any]()
 MODEL, SLOTS, HELD, LISTED = SimpleNamespace(), Slots(None), dict[str, Any](), list[Any]([None])
 GLOBAL: Any = None
 
@@ -180,6 +199,29 @@ def stored_in_a_dict() -> None:
     MODEL.act = {"a": 1.0, "act": {"b": np.zeros_like}}
 
 
+def stored_in_a_module() -> None:
+    MODULE.act = np.zeros_like
+
+
+def stored_by_a_slice() -> None:
+    LISTED[:0] = [np.zeros_like]
+
+
+def stored_in_what_is_stored() -> None:
+    inner: list[Any] = []
+    MODEL.act = inner
+    inner.append(np.zeros_like)
+
+
+def stored_by_addition() -> None:
+    row = MODEL.act = []
+    row += [np.zeros_like]
+
+
+def stored_in_objects() -> None:
+    MODEL.act = [Frozen(np.zeros_like), Pair(np.zeros_like, 1.0), partial(np.zeros_like, dtype=float)]
+
+
 STORED: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
     "a global": (stored_global, lambda: GLOBAL),
     "an attribute": (stored_attribute, lambda: MODEL.act),
@@ -190,6 +232,18 @@ STORED: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
     "an entry by setdefault": (lambda: HELD.setdefault("first", np.zeros_like), lambda: HELD["first"]),
     "an element": (stored_element, lambda: LISTED[0]),
     "an element by append": (lambda: LISTED.append(np.zeros_like), lambda: LISTED[-1]),
+    "in a module": (stored_in_a_module, lambda: MODULE.act),
+    "elements by a generator": (lambda: LISTED.extend(f for f in (np.zeros_like,)), lambda: LISTED[-1]),
+    "entries by zip": (lambda: HELD.update(zip(["k"], [np.zeros_like], strict=True)), lambda: HELD["k"]),
+    "an element of a deque": (lambda: ROW.append(np.zeros_like), lambda: ROW[-1]),
+    "an element of a set": (lambda: SET.add(np.zeros_like), lambda: next(iter(SET))),
+    "an element of a UserList": (lambda: USER_LIST.append(np.zeros_like), lambda: USER_LIST[-1]),
+    "by a slice": (stored_by_a_slice, lambda: LISTED[0]),
+    "by +=": (stored_by_addition, lambda: MODEL.act[0]),
+    "in a list that was stored before": (stored_in_what_is_stored, lambda: MODEL.act[0]),
+    "in an object": (stored_in_objects, lambda: MODEL.act[0].act),
+    "in a named tuple": (stored_in_objects, lambda: MODEL.act[1].act),
+    "in a partial call": (stored_in_objects, lambda: MODEL.act[2].func),
     "in a tuple in a list": (stored_in_a_list, lambda: MODEL.act[0][1]),
     "in a dict in a dict": (stored_in_a_dict, lambda: MODEL.act["act"]["b"]),
 }
@@ -225,3 +279,101 @@ def test_a_function_that_is_stored_is_itself_after_an_error() -> None:
     with pytest.raises(ValueError):  # noqa: PT011 - it has no text
         rg.jit(f)(2.0)
     assert MODEL.act is np.zeros_like
+
+
+def test_layers_that_refer_to_each_other_are_stored() -> None:
+    def f(x: Any) -> Any:
+        first, second = {"act": np.exp}, {"act": np.tanh}
+        first["next"], second["previous"] = second, first  # type: ignore[assignment]
+        MODEL.act = first
+        return np.sum(second["act"](first["act"](x)))
+
+    x = np.ones(2)
+    assert rg.jit(f)(x) == np.sum(np.tanh(np.exp(x)))
+    assert MODEL.act["act"] is np.exp
+    assert MODEL.act["next"]["act"] is np.tanh
+
+
+def test_layers_in_a_long_chain_are_stored() -> None:
+    def f(x: Any) -> Any:
+        layers: Any = (np.exp,)
+        for _ in range(3000):
+            layers = [layers, (layers,)]
+        MODEL.act = layers
+        return x
+
+    rg.jit(f)(2.0)
+    layers = MODEL.act
+    for _ in range(3000):
+        assert layers[0] is layers[1][0]
+        layers = layers[0]
+    assert layers[0] is np.exp
+
+
+class Once(dict[str, Any]):
+    """A table that takes each name once."""
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        if key in self:
+            raise KeyError(key)
+        super().__setitem__(key, value)
+
+
+class Counted:
+    """An object that counts how often a property is read."""
+
+    count = 0
+
+    @property
+    def act(self) -> Any:
+        self.count += 1
+        return self._act
+
+    @act.setter
+    def act(self, value: Any) -> None:
+        self._act = value
+
+
+def test_storing_runs_the_methods_of_the_user_once() -> None:
+    table, counted = Once(), Counted()
+
+    def f(x: Any) -> Any:
+        table["act"] = counted.act = np.zeros_like
+        return x
+
+    rg.jit(f)(2.0)
+    assert table["act"] is np.zeros_like
+    assert counted.count == 0
+    assert counted.act is np.zeros_like
+
+
+def test_one_tuple_in_two_places_stays_one() -> None:
+    def f(x: Any) -> Any:
+        MODEL.act = MODEL.other = (np.zeros_like, 2)
+        return x
+
+    rg.jit(f)(2.0)
+    assert MODEL.act is MODEL.other
+    assert MODEL.act[0] is np.zeros_like
+
+
+def test_a_container_is_looked_through_once_however_often_it_gets_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[Any] = []
+    own = lent.HOLDERS[list]
+    row: list[Any] = []
+
+    def look(x: Any, of: Callable[[Any], Any]) -> None:
+        looked.append(x)
+        own(x, of)
+
+    monkeypatch.setitem(lent.HOLDERS, list, look)
+
+    def f(x: Any) -> Any:
+        for _ in range(20):
+            row.append(np.zeros_like)
+            MODEL.act = row
+        return x
+
+    rg.jit(f)(2.0)
+    assert [*map(id, looked)] == [id(row)]
+    assert all(act is np.zeros_like for act in row)

@@ -22,7 +22,6 @@ from .attributes import asked_for, reads_unseen, static_member
 from .caches import Key, asked, question_of
 from .classes import BUILTIN, CONTAINERS, PLAIN, attributes_of, is_a
 from .followed import MADE_BY
-from .lent import lend_by_call
 from .libraries import is_library, of_ours, package
 from .operated import answers_unseen, elements, truth
 from .reader import StateReader
@@ -114,10 +113,13 @@ def _hands_over(reader: StateReader, f: Any, args: Any) -> bool:
             reader.target(f)
     elif f is object.__getattribute__:
         _question(reader, getattr, args)
+    elif f is object.__setattr__:
+        reader.lent.call(f, args)
     elif is_a(f, BUILTIN):
-        lend_by_call(reader, f, args)
+        reader.lent.call(f, args)
         return _call_of_builtin(reader, f, args)
     elif type(f) is MethodType and _is_library_method(f) and (f.__self__ is HIDDEN or reader.sees(f.__self__)):
+        reader.lent.call(f, args)
         reader.whole(f.__self__)
     elif _is_followed(f):
         if _takes_trees(f):

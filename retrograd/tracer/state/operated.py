@@ -67,6 +67,7 @@ class Augmented(OfNumbers):
             operated.active(reader, given)
         else:
             reader.changed(x)
+            reader.lent.into(x, other)
         return given
 
 

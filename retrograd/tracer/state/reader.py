@@ -27,6 +27,7 @@ from .classes import AROUND, BUILTIN, PLAIN, attributes_of, is_a
 from .code_rewriter import CodeRewriter
 from .constants import is_constant
 from .finished import Finished
+from .lent import Lent
 from .reads import KINDS, MISSING, Read
 from .values import hides, reader_of, value_of
 from .whole import Whole
@@ -51,7 +52,7 @@ class StateReader(Whole):
         self.parent = parent
         self.reads: dict[tuple[int, str, Any], Read] = {}
         self.stores: list[Store] = []
-        self.lent: list[Callable[[], None]] = []  # what replaces stand-ins that were stored
+        self.lent: Lent = Lent() if parent is None else parent.lent
         self.busy = False
         self.called: dict[tuple[int, int], Any] = {}  # callables of which all that a call reads is known
         self.answers: dict[tuple[int, str], tuple[Any, list[Any]]] = {}  # of properties, and what these were made of
@@ -152,10 +153,6 @@ class StateReader(Whole):
         """Take note that a traced value was stored outside."""
         for reader in self.levels(read.place):
             reader.stores.append(Store(read, value, put_back))
-
-    def lend(self, give_back: Callable[[], None]) -> None:
-        """Call this as the outermost recording ends."""
-        [*_with_parents(self)][-1].lent.append(give_back)
 
     def assigned(self, place: Any, kind: str, key: Any) -> None:
         """Take note that the function itself assigns to what such a read would give."""
@@ -273,10 +270,10 @@ class StateReader(Whole):
     def stop(self) -> None:
         """Give the functions their own code back, and let go what was met: a value that is kept keeps this reader."""
         super().stop()
-        for give_back in self.lent:
-            give_back()
+        if self.parent is None:
+            self.lent.give_back()
         found = self.reads, self._outside, self._met, self._arrays, self._standing
-        for held in (*found, self._covered, self._own, self.called, self.answers, self.lent):
+        for held in (*found, self._covered, self._own, self.called, self.answers):
             held.clear()
 
     def watch(self) -> None:

@@ -10,7 +10,6 @@ from ..array import Tracer
 from ..trace import READER
 from .classes import PLAIN, attributes_of, is_a
 from .iterated import iterated
-from .lent import lend
 from .observer import Observer, observer
 from .reader import StateReader
 from .reads import MISSING, Read
@@ -28,10 +27,10 @@ class StoredAttribute(Observer):
         if type(obj) is Tracer and not hasattr(obj.shadow, self.name):
             setattr(obj.shadow, self.name, value)  # NumPy's error: a traced value has no attributes of its own
         own = attributes_of(obj)
+        reader.lent.attribute(obj, self.name, value)
         if reader.sees(obj):
             if not _fills(value):
                 reader.assigned(obj, "attr", self.name)
-            lend(reader, obj, "attr", self.name, value)
             if _leaves(value) and type(own) is dict:
                 read = Read(obj, "attr", self.name, own.get(self.name, MISSING), value.where)
                 reader.stored(read, value, functools.partial(_put_back, own, self.name, read.value))
@@ -46,7 +45,7 @@ class StoredGlobal(Observer):
     def __getitem__(self, value: Any) -> Any:
         reader = READER.get()
         if reader is not None and type(value) is not Tracer:
-            lend(reader, sys._getframe(1).f_globals, "global", self.name, value)
+            reader.lent.entry(sys._getframe(1).f_globals, self.name, value)
         elif reader is not None:
             names = sys._getframe(1).f_globals
             reader.root(names)
@@ -61,9 +60,9 @@ class StoredGlobal(Observer):
 def stored_cell(reader: StateReader, given: Any) -> Any:
     """``nonlocal name; name = value``."""
     value, cell = given
+    reader.lent.content(cell, value)
     if not reader.is_own(cell):
         reader.assigned(cell, "cell", None)
-        lend(reader, cell, "cell", None, value)
         if _leaves(value):
             old = contents(cell)
             reader.stored(Read(cell, "cell", None, old, value.where), value, functools.partial(_fill, cell, old))
@@ -74,6 +73,7 @@ def stored_cell(reader: StateReader, given: Any) -> Any:
 def stored_item(reader: StateReader, given: Any) -> Any:
     """``x[key] = value``."""
     value, x, key = given
+    reader.lent.entry(x, key, value)
     if type(key) is slice:
         reader.changed(x)
         iterated.active(reader, value)
@@ -81,7 +81,6 @@ def stored_item(reader: StateReader, given: Any) -> Any:
         kind = "get" if is_a(x, dict) else "item"
         if not _fills(value):
             reader.assigned(x, kind, key)
-        lend(reader, x, kind, key, value)
         if _leaves(value):
             old = x.get(key, MISSING) if is_a(x, dict) else x[key]
             reader.stored(Read(x, kind, key, old, value.where), value, functools.partial(_put_back, x, key, old))
