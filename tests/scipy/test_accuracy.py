@@ -194,3 +194,38 @@ def test_extremes_are_scipys_for_numbers_and_arrays(f: Any, args: tuple[float, .
             np.testing.assert_array_equal(rg.jit(f)(*given), f(*given))
         for k in range(len(args)):
             rg.grad(f, k)(*args)
+
+
+FREEDOMS = np.array([3.0, np.inf, 50.0, 1e300])  # of infinitely many, Student's distribution is the normal one
+POINTS = np.array([0.5, 1.0, 0.9, -1.0])
+
+
+@pytest.mark.parametrize("name", ["logpdf", "pdf", "cdf", "sf", "logcdf"])
+def test_students_distribution_of_infinitely_many_degrees_of_freedom(name: str) -> None:
+    f, normal = getattr(st.t, name), getattr(st.norm, name)
+    slope, normal_slope = rg.grad(f), rg.grad(normal)
+    for df in (np.inf, 1e300):
+        np.testing.assert_allclose(rg.jit(f)(1.0, df), normal(1.0), rtol=1e-15)
+        np.testing.assert_allclose(slope(1.0, df), normal_slope(1.0), rtol=1e-15)
+        np.testing.assert_allclose(rg.grad(slope)(1.0, df), rg.grad(normal_slope)(1.0), rtol=1e-14, atol=1e-15)
+        assert rg.grad(lambda df: f(1.0, df))(df) == 0.0
+    np.testing.assert_allclose(rg.jit(f)(POINTS, FREEDOMS), f(POINTS, FREEDOMS), rtol=1e-12)
+    slopes = rg.grad(lambda x, df: np.sum(f(x, df)), argnums=(0, 1))
+    each = [rg.grad(f, argnums=(0, 1))(x, df) for x, df in zip(POINTS, FREEDOMS, strict=True)]
+    np.testing.assert_allclose(slopes(POINTS, FREEDOMS), np.transpose(each), rtol=1e-14, atol=1e-300)
+
+
+@pytest.mark.parametrize(
+    ("f", "slope"),
+    [
+        (lambda x: st.gamma.logpdf(x, 20.0), -1.0),
+        (lambda mu: st.poisson.logpmf(20.0, mu), -1.0),
+        (lambda x: st.chi2.logpdf(x, 5.0), -0.5),
+        (lambda y: sp.kl_div(1.0, y), 1.0),
+    ],
+)
+def test_slopes_at_infinity_have_their_limits(f: Any, slope: float) -> None:
+    with np.errstate(invalid="ignore"):  # for the values, which are nan as SciPy's
+        assert rg.grad(f)(np.inf) == slope
+        np.testing.assert_array_equal(rg.grad(lambda x: np.sum(f(x)))(np.full(2, np.inf)), [slope, slope])
+        assert rg.grad(rg.grad(f))(np.inf) == 0.0

@@ -16,7 +16,7 @@ from ..batching import elementwise
 from ..elementary import log, log1p
 from ..elementwise import function
 from ..shape import before_broadcast
-from .entropy import off_double_zero, relative_gap
+from .entropy import at_most_largest, off_double_zero, relative_gap
 from .gamma import digamma, digamma_rise
 
 LARGE = 10  # a count from which on 8 terms of Stirling's series are exact to rounding, DLMF 5.11.1
@@ -64,7 +64,7 @@ def _gamma_shape_push(t: Symbol, out: Symbol, a: Symbol, x: Symbol) -> Any:
 
 def _gamma_push(t: Symbol, out: Symbol, a: Symbol, x: Symbol) -> Any:
     n = before_broadcast(lambda a: a - 1, a)
-    return -(t * relative_gap(n, off_double_zero(n, x)))
+    return -(t * relative_gap(n, at_most_largest(off_double_zero(n, x))))
 
 
 # the logarithm of xᵃ⁻¹ e⁻ˣ/Γ(a), DLMF 8.8.13

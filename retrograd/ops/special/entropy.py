@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from ...ir.builder import Symbol
 from ...ir.primitive import Primitive, primitive, push
 from ..batching import elementwise
 from ..complex import abs_, sign
 from ..elementary import hypot, log, log1p
-from ..elementwise import eq, function, le, square, to_dtype, where
+from ..elementwise import eq, function, le, literal_value, square, to_dtype, where
+from ..extrema import minimum
 from ..logic import logical_and
 from .declare import special
 
@@ -65,6 +68,13 @@ relative_gap: Primitive = primitive(
     diff=(push(lambda t, out, x, y: -(t / y)), push(lambda t, out, x, y: t * (x / y / y))),
 )
 
+
+def at_most_largest(x: Symbol) -> Any:
+    """The largest number in place of infinity, for quotients that have a limit there."""
+    largest, number = float(np.finfo(x.dtype).max), literal_value(x)
+    return x if isinstance(number, float) and number <= largest else minimum(x, largest)
+
+
 rel_entr = special(
     "rel_entr",
     push(lambda t, out, x, y: t * (_log_ratio(x, y) + 1)),
@@ -73,7 +83,7 @@ rel_entr = special(
 kl_div = special(
     "kl_div",
     push(lambda t, out, x, y: t * _log_ratio(x, y)),
-    push(lambda t, out, x, y: t * relative_gap(x, off_double_zero(x, y))),
+    push(lambda t, out, x, y: t * relative_gap(x, at_most_largest(off_double_zero(x, y)))),
 )
 
 

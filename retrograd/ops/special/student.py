@@ -20,6 +20,7 @@ from ..elementwise import function, ge, lt, square, where
 from ..shape import before_broadcast
 from .declare import special
 from .densities import ARTANH
+from .entropy import at_most_largest
 from .gamma import betaln, zeta
 from .incomplete_beta import betainc_slope
 
@@ -35,13 +36,20 @@ def log_student_density(df, t):
         constant = float(-0.5 * np.log(df) - scipy.special.betaln(0.5 * df, 0.5))
         return constant - (df + 1) * 0.5 * np.log1p(t * t / df)
     many = np.greater_equal(df, {FREE})
-    found = 0.0 if many.all() else -0.5 * np.log(df) - scipy.special.betaln(0.5 * df, 0.5)
+    few = np.where(many, 1, df) if many.any() else df
+    found = 0.0 if many.all() else -0.5 * np.log(few) - scipy.special.betaln(0.5 * few, 0.5)
     if many.any():
-        u = 1 / np.square(np.where(many, df, {FREE}), dtype=np.float64)
+        r = np.divide(1, np.where(many, df, {FREE}), dtype=np.float64)
+        u = r * r
         rest = (((({TERMS[7]} * u + {TERMS[6]}) * u + {TERMS[5]}) * u + {TERMS[4]}) * u + {TERMS[3]}) * u + {TERMS[2]}
-        rest = ((rest * u + {TERMS[1]}) * u + {TERMS[0]}) * np.sqrt(u)
+        rest = ((rest * u + {TERMS[1]}) * u + {TERMS[0]}) * r
         found = np.where(many, rest - {0.5 * math.log(2 * math.pi)}, found)
-    return np.asarray((df + 1) * -0.5 * np.log1p(np.divide(t * t, df)) + found, np.asarray(t).dtype)[()]
+    if many.any() and (endless := np.isinf(df)).any():  # normal distributions
+        v = np.where(endless, 1, df)
+        power = np.where(endless, t * t * -0.5, (v + 1) * -0.5 * np.log1p(np.divide(t * t, v)))
+    else:
+        power = (df + 1) * -0.5 * np.log1p(np.divide(t * t, df))
+    return np.asarray(power + found, np.asarray(t).dtype)[()]
 """
 
 # log(1 + u) - u/(1 + u), whose parts may cancel where the degrees of freedom are many
@@ -97,11 +105,12 @@ def student_rate(df):
     many = np.greater_equal(df, {FREE})
     found = 0.0
     if not (many.any() and many.all()):
-        found = scipy.special.digamma(0.5 * df + 0.5) - scipy.special.digamma(0.5 * df)
-        found = (found - np.divide(1, df)) * 0.5
+        few = np.where(many, 1, df) if many.any() else df
+        found = scipy.special.digamma(0.5 * few + 0.5) - scipy.special.digamma(0.5 * few)
+        found = (found - np.divide(1, few)) * 0.5
     if not many.any():
         return found
-    u = 1 / np.square(df if many.all() else np.where(many, df, {FREE}))
+    u = np.square(np.divide(1, df if many.all() else np.where(many, df, {FREE})))
     rest = (((({SLOPES[7]} * u + {SLOPES[6]}) * u + {SLOPES[5]}) * u + {SLOPES[4]}) * u + {SLOPES[3]}) * u + {SLOPES[2]}
     rest = ((rest * u + {SLOPES[1]}) * u + {SLOPES[0]}) * u
     return rest if many.all() else np.where(many, rest, found)
@@ -111,8 +120,8 @@ def student_rate(df):
 def _rate_push(t: Symbol, out: Symbol, df: Symbol) -> Any:
     few, half = lt(df, FREE), df * 0.5
     many = where(few, FREE, df)
-    u = 1 / square(many)
-    direct = (zeta(2, half + 0.5) - zeta(2, half)) * 0.25 + 0.5 / square(df)
+    u = square(1 / many)
+    direct = (zeta(2, half + 0.5) - zeta(2, half)) * 0.25 + square(1 / df) * 0.5
     return t * where(few, direct, polynomial(u, coefficients=BENDS[::-1]) * u / many)
 
 
@@ -138,7 +147,7 @@ log_student_density: Primitive = primitive(
     batch=elementwise,
     diff=(
         push(lambda t, out, df, x: t * _freedom_slope(df, x)),
-        push(lambda t, out, df, x: -(t * (x * student_weight(df, square(x))))),
+        push(lambda t, out, df, x: -(t * (x * student_weight(before_broadcast(at_most_largest, df), square(x))))),
     ),
 )
 
@@ -153,12 +162,12 @@ def student_slope(df, t):
 {indent(LOG_EXCESS.strip(), "    ")}
 
     wide_v, wide_x = np.broadcast_arrays(np.asarray(df, np.float64), np.asarray(t, np.float64))
-    many = wide_v >= {MANY}
+    many = (wide_v >= {MANY}) & np.isfinite(wide_v)
     found = np.zeros(many.shape)
     if not many.any():
         return np.asarray(found, np.asarray(t).dtype)[()]
     v, x = wide_v[many][:, None], np.abs(wide_x[many])[:, None]
-    power = 1 / (v * v)
+    power = np.square(1 / v)
     constant = np.polynomial.polynomial.polyval(power, {TERMS}) / v - {0.5 * math.log(2 * math.pi)}
     falling = np.polynomial.polynomial.polyval(power, {SLOPES}) * power
 
