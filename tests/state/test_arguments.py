@@ -110,6 +110,28 @@ def slice_of_an_array() -> Case:
     return lambda i, x: np.sum(x[i] ** 2), s, [item(s, 0, slice(1, 3)), item(s, 0, slice(None, None, 2), "by two")]
 
 
+class Position:
+    """What counts as an index."""
+
+    def __init__(self, k: int) -> None:
+        self.k = k
+
+    def __index__(self) -> int:
+        return self.k
+
+
+@case
+def slice_from_a_position() -> Case:
+    p = Position(0)
+    return lambda i, x: np.sum(x[i] ** 2), [slice(p, None)], [rebound(lambda k: setattr(p, "k", k), 1, 0)]
+
+
+@case
+def slice_of_namespaces() -> Case:
+    s = SimpleNamespace(k=K)
+    return lambda i, x: energy(i.stop.k, x), [slice(None, s)], both(lambda k: setattr(s, "k", k))
+
+
 @case
 def data_class() -> Case:
     s = Spring()

@@ -61,6 +61,47 @@ def bound(place: Any, name: str, value: Any) -> Callable[[], object]:
     return lambda: setattr(place, name, value)
 
 
+# what is in indices
+
+
+class Position:
+    """What counts as an index."""
+
+    def __init__(self, k: int) -> None:
+        self.k = k
+
+    def __index__(self) -> int:
+        return self.k
+
+
+def indexed(index: Any, change: Callable[[], object]) -> Program:
+    return lambda x: np.sum((np.arange(5.0) * x)[index]), change
+
+
+@reads
+def position_in_a_slice() -> Program:
+    p = Position(1)
+    return indexed(slice(p, None), bound(p, "k", 2))
+
+
+@reads
+def position_in_a_tuple() -> Program:
+    p = Position(1)
+    return indexed((p,), bound(p, "k", 2))
+
+
+@reads
+def position_in_a_slice_in_a_tuple() -> Program:
+    p = Position(1)
+    return indexed((slice(None, p), None), bound(p, "k", 3))
+
+
+@reads
+def array_in_a_slice() -> Program:
+    a = np.array(1)
+    return indexed(slice(a, None), lambda: np.copyto(a, 2))
+
+
 # what is missing
 
 

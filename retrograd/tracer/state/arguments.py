@@ -12,7 +12,7 @@ import numpy as np
 
 from ...errors import OptionError
 from ...where import ByCode
-from .classes import is_a
+from .classes import is_a, is_stateless
 from .libraries import is_library, of_ours, package
 
 WRITES = frozenset({"STORE_FAST", "STORE_FAST_STORE_FAST"})  # instructions that read no variable
@@ -76,6 +76,8 @@ def is_watched(x: Any) -> bool:
         return is_watched(x.__func__ if is_a(x, MethodType) else x.func)
     if is_a(x, FunctionType):
         return not is_library(x)
+    if type(x) is slice:
+        return not is_stateless(x)
     return not is_a(x, (type, Enum, ModuleType)) and (not is_library(type(x)) or _is_namespace(type(x)))
 
 

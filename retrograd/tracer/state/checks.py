@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..interception import StandIn
-from .classes import PLAIN, attributes_of, is_a
+from .classes import attributes_of, is_a, is_stateless
 from .reads import KINDS, MISSING, SCOPE, UNHELD, Form, Read, form_of, same, same_elements
 
 Captures = tuple[Any, ...]
@@ -124,7 +124,7 @@ class Check:
             if id(x) in names:  # one object in two places
                 test = f"s[{k}] is {names[id(x)]}"
                 self._parts[test] = Part("again", test, test, self._held("v", True), "which arguments are one object")
-            elif type(x) not in PLAIN and not is_a(x, FIXED):
+            elif not is_stateless(x) and not is_a(x, FIXED):
                 names |= _names(x, f"s[{k}]")
         name = "f"
         while not is_a(function, (FunctionType, MethodType)) and hasattr(function, "__wrapped__"):

@@ -11,7 +11,7 @@ import numpy as np
 
 # Objects without state.
 PLAIN = frozenset(
-    {int, float, complex, str, bytes, bool, type(None), type(Ellipsis), slice, range, np.ufunc}
+    {int, float, complex, str, bytes, bool, type(None), type(Ellipsis), range, np.ufunc}
     | {t for t in np.sctypeDict.values() if t is not np.object_}
 )
 CONTAINERS = (dict, list, tuple, set, frozenset, collections.deque, MappingProxyType)
@@ -25,6 +25,11 @@ SLOTS = (MemberDescriptorType, GetSetDescriptorType)
 def is_a(x: Any, classes: type | tuple[type, ...]) -> bool:
     """Whether an object is of one of the classes, by its type alone: a proxy's ``__class__`` may raise or pretend."""
     return issubclass(type(x), classes)
+
+
+def is_stateless(x: Any) -> bool:
+    """Whether a value is an object without state, or a slice of such ones."""
+    return type(x) in PLAIN or (type(x) is slice and PLAIN.issuperset(map(type, (x.start, x.stop, x.step))))
 
 
 def attributes_of(x: Any) -> Any:

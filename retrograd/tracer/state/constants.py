@@ -35,6 +35,7 @@ from .libraries import is_library, package
 
 UNCHANGING = {
     *PLAIN,
+    slice,
     *(*SLOTS, MethodDescriptorType, WrapperDescriptorType, ClassMethodDescriptorType),
     *(StandIn, GenericAlias, UnionType, CodeType, type(NotImplemented)),
     *(decimal.Decimal, fractions.Fraction, uuid.UUID, re.Pattern),

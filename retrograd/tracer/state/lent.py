@@ -47,7 +47,7 @@ class Lent:
 
     def entry(self, x: Any, key: Any, value: Any) -> None:
         """Take note of ``x[key] = value``."""
-        if is_a(x, dict) and type(key) in PLAIN and type(key) is not slice:
+        if is_a(x, dict) and type(key) in PLAIN:
             if type(value) not in FREE:
                 self._add(x, key)
         else:

@@ -18,7 +18,7 @@ from ..trace import CURRENT, READER
 from .attribute_observers import attribute_called
 from .attributes import over, result
 from .called import AT_ONCE, call, which
-from .classes import BUFFERS, CONTAINERS, PLAIN, is_a
+from .classes import BUFFERS, CONTAINERS, PLAIN, is_a, is_stateless
 from .code_rewriter import CodeRewriter
 from .iterated import Spread, iterated, unpacked, yielded
 from .libraries import is_library
@@ -55,7 +55,7 @@ class Item(Observer):
     def __getitem__(self, given: Any) -> Any:
         value, obj, key = given
         reader = READER.get()
-        if reader is None or (type(obj) is Tracer and type(key) is not list):
+        if reader is None or (type(obj) is Tracer and type(key) is not list and not _asks(reader, key)):
             return value
         if type(key) in (int, str) and (id(obj), "get" if type(obj) is dict else "item", key) in reader.reads:
             return reader.seen(value)
@@ -88,6 +88,11 @@ class Item(Observer):
         elif answers_unseen(reader, obj):
             reader.whole(obj)
         return reader.adopt(value, obj, key if isinstance(key, str) and key.isidentifier() else None)
+
+
+def _asks(reader: StateReader, key: Any) -> bool:
+    """Whether an index of a traced value is a tuple from outside that holds objects with a state."""
+    return type(key) is tuple and reader.sees(key) and not all(map(is_stateless, key))
 
 
 SAME = frozenset({FunctionType, type, BuiltinFunctionType})  # which stand for themselves, besides modules

@@ -23,7 +23,7 @@ from ..interception import StandIn
 from ..python_numbers import LookAlike
 from ..trace import CURRENT, READER, Trace, stateful
 from .arguments import is_mutable_array
-from .classes import AROUND, BUILTIN, PLAIN, attributes_of, is_a
+from .classes import AROUND, BUILTIN, PLAIN, attributes_of, is_a, is_stateless
 from .code_rewriter import CodeRewriter
 from .constants import is_constant
 from .finished import Finished
@@ -201,7 +201,7 @@ class StateReader(Whole):
         """Count an object as outside, and follow the functions that a use of it may run."""
         if _enters(x):
             self._arrays.setdefault(id(x), (x, name))
-        elif id(x) not in self._outside and type(x) not in PLAIN and not is_a(x, (Tracer, ModuleType)):
+        elif id(x) not in self._outside and not is_stateless(x) and not is_a(x, (Tracer, ModuleType)):
             self._outside[id(x)] = x
             if _is_opaque(x):
                 self.note(x, "never", None, None)
@@ -213,6 +213,8 @@ class StateReader(Whole):
                 self.note(x, "attr", "__class__", type(x))
             if type(x) is FunctionType:
                 self._note_function(x)
+            elif type(x) is slice:
+                self._note_slice(x)
             elif type(x) is functools.partial:
                 self._note_partial(x)
             elif type(x) is MethodType:
@@ -226,6 +228,13 @@ class StateReader(Whole):
             self.note(x, "value", None, value_of(x))
         elif hides(type(x)):
             self.note(x, "is", None, x)
+
+    def _note_slice(self, x: slice) -> None:
+        """Take note of all that the bounds of a slice hold: whoever indexes by it asks them unseen."""
+        for name in ("start", "stop", "step"):
+            self.note(x, "attr", name, getattr(x, name))
+            self.keep(getattr(x, name))
+        self.whole(x)
 
     def seen(self, x: Any) -> Any:
         """What stands for a value in traced code: of an array from outside, its tracer."""

@@ -181,6 +181,8 @@ class Whole(Followed):
     def _state(self, x: Any) -> list[Any]:
         """Take note of an object's attributes; their values."""
         t = type(x)
+        if t is slice:  # whose bounds never change
+            return [x.start, x.stop, x.step]
         if package(t) in OPAQUE and is_library(t):
             return []
         found = []
