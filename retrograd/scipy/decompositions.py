@@ -56,7 +56,16 @@ def qr(
 
 
 @stands_for("scipy.linalg.eigvalsh")
-def eigvalsh(a: Any, b: Any = None, *, lower: bool = True, check_finite: bool = True, **options: Any) -> Any:
+def eigvalsh(
+    a: Any,
+    b: Any = None,
+    *,
+    lower: bool = True,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+    **options: Any,
+) -> Any:
     if b is not None or options:
         raise unsupported("scipy.linalg.eigvalsh with two matrices or further options", "use np.linalg.eigvalsh")
     return np.linalg.eigvalsh(array(a), "L" if lower else "U")

@@ -23,6 +23,7 @@ from ..tracer.ufuncs import as_operand
 
 Function = Callable[..., Any]
 
+BY_POSITION = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
 _handlers: dict[str, dict[str, Function]] = {}
 
 
@@ -38,9 +39,10 @@ def stands_for(path: str, *, closures: bool = False, pairs: bool = False) -> Cal
     def register(handler: Function) -> Function:
         @wraps(handler)
         def call(*args: Any, **options: Any) -> Any:
+            original = getattr(importlib.import_module(module), name)
             if closures and trace_here() is not None:
-                return handler(*args, **options)
-            return dispatch(getattr(importlib.import_module(module), name), handler, args, options, pairs)
+                return _handled(original, handler, args, options)
+            return dispatch(original, handler, args, options, pairs)
 
         if module not in _handlers:
             _provide(module)
@@ -69,24 +71,49 @@ def dispatch(
     if not all(t.const for t in tracers):
         if not pairs:
             args, options = [*map(joined, args)], {name: joined(x) for name, x in options.items()}
-        try:
-            return handler(*args, **options)
-        except TypeError as fault:
-            if fault.__traceback__ is not None and fault.__traceback__.tb_next is None:  # the handler has not begun
-                _refuse_options(original, handler, options)
-            raise
+        return _handled(original, handler, args, options)
     plain_args, plain_options = map_leaves(shadow_of, (tuple(args), dict(options)))
     found = original(*plain_args, **plain_options)
     return map_leaves(lambda x: fresh(x) if isinstance(x, np.ndarray) else x, found)
 
 
-def _refuse_options(original: Function, handler: Function, options: Mapping[str, Any]) -> None:
-    """Raise UnsupportedError if SciPy's function has an option that its substitute lacks."""
-    ours, scipys = ({*inspect.signature(f).parameters} for f in (handler, original))
-    for name in options:
-        if name in scipys - ours:
+def _handled(original: Function, handler: Function, args: Sequence[Any], options: Mapping[str, Any]) -> Any:
+    """What the handler gives; if it does not take the arguments as they are, those that it takes in another way."""
+    try:
+        return handler(*args, **options)
+    except TypeError as fault:
+        if fault.__traceback__ is None or fault.__traceback__.tb_next is not None:  # the handler has begun
+            raise
+        found = _as_taken(original, handler, args, options)
+        if found is None:
+            raise
+    return handler(*found[0], **found[1])
+
+
+def _as_taken(
+    original: Function, handler: Function, args: Sequence[Any], options: Mapping[str, Any]
+) -> tuple[Sequence[Any], Mapping[str, Any]] | None:
+    """The arguments as a handler takes them: by name, without those that it lacks and that have SciPy's default.
+
+    None if SciPy's function does not take them, either. Raises UnsupportedError if others are left over.
+    """
+    try:
+        scipys = inspect.signature(original).parameters
+        inspect.signature(original).bind(*args, **options)
+    except (TypeError, ValueError):  # a ufunc's arguments may have no names
+        return None
+    ours = inspect.signature(handler).parameters
+    count = sum(p.kind in BY_POSITION for p in ours.values())
+    names = [name for name, p in scipys.items() if p.kind in BY_POSITION]
+    if len(args) > len(names):  # a method, whose arguments have no names here
+        return None
+    named = {**dict(zip(names[count:], args[count:], strict=False)), **options}
+    lacking = {name: x for name, x in named.items() if name in scipys and name not in ours}
+    for name, x in lacking.items():
+        if x is not scipys[name].default:
             package = original.__module__.rpartition("._")[0] or original.__module__
             raise unsupported(f"{package}.{original.__name__} with {name}=", f"leave {name}= out") from None
+    return args[:count], {name: x for name, x in named.items() if name not in lacking}
 
 
 def answered(method: Function) -> Function:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import scipy.integrate
 import scipy.linalg
 
 import retrograd as rg
@@ -46,13 +47,44 @@ OPTIONS: dict[str, Callable[[Any], Any]] = {
     "svd with lapack_driver=": lambda a: scipy.linalg.svd(a, True, True, False, True, "gesvd"),
     "logm with disp=": lambda a: scipy.linalg.logm(a, disp=False),
     "sqrtm with disp=": lambda a: scipy.linalg.sqrtm(a, disp=False),
+    "logm with disp= ": lambda a: scipy.linalg.logm(a, True),
+    "sqrtm with disp= ": lambda a: scipy.linalg.sqrtm(a, True),
     "eigvalsh with": lambda a: scipy.linalg.eigvalsh(a, subset_by_index=[0, 0]),
 }
 
 
+def fall(y: Any, t: Any) -> Any:
+    return -y
+
+
+DEFAULTS: dict[str, Callable[[Any], Any]] = {
+    "eigvalsh": lambda a: scipy.linalg.eigvalsh(a, overwrite_a=True, overwrite_b=False),
+    "eigh": lambda a: scipy.linalg.eigh(a, eigvals_only=True, overwrite_a=True),
+    "odeint": lambda a: scipy.integrate.odeint(fall, a[0], [0.0, 1.0], (), None),
+}
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_options_that_change_nothing_are_taken(name: str) -> None:
+    f = DEFAULTS[name]
+    np.testing.assert_allclose(rg.jit(f)(A), f(A.copy()), rtol=1e-12)
+
+
+def test_options_by_position_that_are_not_followed_are_refused_by_line() -> None:
+    with pytest.raises(rg.errors.UnsupportedError, match=r"odeint with Dfun=") as caught:
+        rg.jit(lambda y: scipy.integrate.odeint(fall, y, [0.0, 1.0], (), lambda y, t: -1.0))(np.ones(1))
+    assert "test_signatures.py" in str(caught.value)
+
+
+def test_a_wrong_call_raises_pythons_error() -> None:
+    for f in (lambda a: scipy.linalg.logm(a, dips=True), lambda a: scipy.linalg.expm(a, a)):
+        with pytest.raises(TypeError):
+            rg.jit(f)(A)
+
+
 @pytest.mark.parametrize("what", OPTIONS)
 def test_an_option_that_is_not_followed_is_refused(what: str) -> None:
-    with pytest.raises(rg.errors.UnsupportedError, match=rf"scipy\.linalg\.{what}") as caught:
+    with pytest.raises(rg.errors.UnsupportedError, match=rf"scipy\.linalg\.{what.strip()}") as caught:
         rg.jit(OPTIONS[what])(A)
     assert "test_signatures.py" in str(caught.value)
     assert "remedy" in str(caught.value)
