@@ -269,6 +269,7 @@ OF_FIRST = (
     "diff",
     "dot",
     "gradient",
+    "histogram",
     "interp",
     "max",
     "mean",

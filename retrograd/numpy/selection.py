@@ -37,6 +37,7 @@ def where(condition: Any, /, *choices: Any) -> Any:
 
 @implements(np.select)
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
+    default = as_operand(default)
     condlist, choicelist = ([as_operand(x) for x in given] for given in (condlist, choicelist))
     like = np.select([shadow_of(c) for c in condlist], [shadow_of(c) for c in choicelist], shadow_of(default))
     chosen = _cast(default, like.dtype)

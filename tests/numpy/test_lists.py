@@ -103,6 +103,7 @@ BESIDE_ARRAYS: dict[str, Any] = {
     "solve": lambda x: np.linalg.solve(EYE, [x[0], x[1]]),
     "select": lambda x: np.select(MASKS, [[x[0], 1.0], (x[1], x[0])], 0.0),
     "select, one list": lambda x: np.select([x > 1.5, x > 0.5], [x, [x[1], 3.0]], 0.5),
+    "select, the default": lambda x: np.select([x > 1.5], [x], [x[1], x[0]]),
     "choose": lambda x: np.choose([0, 1], [x, [1.0, x[0]]]),
     "einsum": lambda x: np.einsum("i,i", x, (x[0], 2.0)),
     "einsum with lists of axes": lambda x: np.einsum(x, [0], [x[0], 2.0], [0]),
@@ -187,6 +188,7 @@ OPTIONS = {
     "np.bincount": lambda x, s: np.bincount([0, 1], weights=[s, 2 * s]),
     "bins of np.histogram": lambda x, s: np.histogram(x, [0, s, 2 * s], weights=x)[0],
     "range of np.histogram": lambda x, s: np.histogram(x, 3, (0, s), density=True, weights=x),
+    "range of np.histogram of a list": lambda x, s: np.histogram([0.5, 1.5], 4, range=(-s, s))[1],
     "range of np.histogram_bin_edges": lambda x, s: np.histogram_bin_edges([0.5, 1.5], 4, (-s, s)),
 }
 
