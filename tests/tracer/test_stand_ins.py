@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import math
 import operator
+import os
 import pickle
 import sys
 from collections import UserList, deque
@@ -377,3 +378,19 @@ def test_a_container_is_looked_through_once_however_often_it_gets_functions(monk
     rg.jit(f)(2.0)
     assert [*map(id, looked)] == [id(row)]
     assert all(act is np.zeros_like for act in row)
+
+
+@pytest.mark.parametrize("f", [id, map, filter, HELD.get, os.getenv, object.__getattribute__])
+def test_a_call_without_arguments_raises_pythons_error(f: Any) -> None:
+    with pytest.raises(TypeError) as expected:
+        f()
+    with pytest.raises(TypeError) as found:
+        rg.jit(lambda x: (f(), x))(2.0)
+    assert str(found.value).startswith(str(expected.value))
+
+
+def test_getenv_takes_its_name_in_any_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    f = rg.jit(lambda x: x * float(os.getenv(default="2", key="RETROGRAD_OF_A_TEST")))
+    assert f(3.0) == 6.0
+    monkeypatch.setenv("RETROGRAD_OF_A_TEST", "5")
+    assert f(3.0) == 15.0

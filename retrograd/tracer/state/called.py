@@ -63,18 +63,24 @@ def call(reader: StateReader, f: Any, args: Any, names: tuple[str, ...] = ()) ->
     if (question := question_of(f, args, names)) is not None and reader.sees(question[0]):
         _ask(reader, *question)
     if f is os.getenv:
-        held = os.environ._data  # type: ignore[attr-defined]  # what os.environ looks names up in
-        key = os.environ.encodekey(args[0])
-        reader.root(held)
-        reader.note(held, "get", key, held.get(key, MISSING))
+        if args:
+            _of_environment(reader, dict(zip(names, args[-len(names) :], strict=False)).get("key", args[0]))
     elif _hands_over(reader, f, args):
-        shallow = _hashable(f) and f in SHALLOW and not (f in (map, filter) and not _runs_observed(args[0]))
+        shallow = _hashable(f) and f in SHALLOW and not (f in (map, filter) and args and not _runs_observed(args[0]))
         for x in args:
             if type(x) not in PLAIN and type(x) is not Tracer:
                 _handed_over(reader, x, shallow)
                 if f is dict and is_a(x, (list, tuple)):
                     reader.tree(x)  # its pairs
     return question is None and f is not os.getenv
+
+
+def _of_environment(reader: StateReader, name: Any) -> None:
+    """Take note of a variable of the environment."""
+    held = os.environ._data  # type: ignore[attr-defined]  # what os.environ looks names up in
+    key = os.environ.encodekey(name)
+    reader.root(held)
+    reader.note(held, "get", key, held.get(key, MISSING))
 
 
 def which(reader: StateReader, f: Any) -> tuple[int, int]:
@@ -111,7 +117,7 @@ def _hands_over(reader: StateReader, f: Any, args: Any) -> bool:
     if is_a(f, weakref.ref):
         if reader.sees(f):
             reader.target(f)
-    elif f is object.__getattribute__:
+    elif f is object.__getattribute__ and args:
         _question(reader, getattr, args)
     elif f is object.__setattr__:
         reader.lent.call(f, args)
@@ -191,7 +197,7 @@ def _runs_observed(f: Any) -> bool:
 def _call_of_builtin(reader: StateReader, f: Any, args: Any) -> bool:
     """Take note of a call of a function in C; whether the arguments count as read, whole."""
     owner, name = f.__self__, f.__name__
-    if f is id:
+    if f is id and args:
         reader.identity(args[0])
     if f in NEUTRAL:
         if f is bool:
@@ -227,7 +233,7 @@ def _call_of_builtin(reader: StateReader, f: Any, args: Any) -> bool:
         if name in WRITES:
             reader.changed(owner)
             return name not in ("append", "add", "insert", "appendleft")
-        if name == "get" and is_a(owner, dict) and type(args[0]) in PLAIN:
+        if name == "get" and is_a(owner, dict) and args and type(args[0]) in PLAIN:
             value = owner.get(args[0], MISSING)
             reader.note(owner, "get", args[0], value)
             reader.adopt(value, owner)
