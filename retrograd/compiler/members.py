@@ -16,6 +16,8 @@ from ..tracer.record import Recorded
 from ..tracer.trace import traceable
 from ..tracer.tree import Spec
 
+LIKE = ("python", "scalar", "array")  # kinds of values, each like a NumPy array in more than the ones before
+
 
 def as_member(x: Any, aval: Aval, what: str) -> Any:
     """A tangent or cotangent for a value of this aval: its shape must be equal, its dtype is converted."""
@@ -32,8 +34,9 @@ def as_member(x: Any, aval: Aval, what: str) -> Any:
             remedy=f"pass an array of shape {aval.shape} and a dtype that becomes {aval.dtype}",
         )
     if isinstance(x, Tracer):
-        x = x if found.dtype == aval.dtype else x.astype(aval.dtype)
-        return apply(cast, [x], aval=Aval((), aval.dtype)) if found.kind == "scalar" and aval.kind == "array" else x
+        if LIKE.index(found.kind) < LIKE.index(aval.kind):  # a number, which lacks what the value can do
+            return apply(cast, [x], aval=aval)
+        return x if found.dtype == aval.dtype else x.astype(aval.dtype)
     if aval.kind == "array":
         return np.asarray(x, aval.dtype)
     return aval.dtype.type(x) if aval.kind == "scalar" else np.asarray(x, aval.dtype).item()

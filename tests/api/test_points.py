@@ -300,3 +300,14 @@ def test_points_inside_a_trace():
     expected = np.sin(X) * X, u * (np.cos(X) * X + np.sin(X)), 2 * X * u, np.exp(X) * u, 3 * u
     for a, b in zip(f(X, u), expected, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-14)
+
+
+@pytest.mark.parametrize("point", [(2.0, np.float64(3)), (np.float32(2), np.float32(3)), (2.0, np.array(3.0))])
+@pytest.mark.parametrize("along", [(1.0, 1.0), (1, 1), (np.float64(1), 1.0)])
+def test_tangents_may_be_numbers_of_another_kind(point, along):
+    def f(x, y):
+        return np.sum((x + y)[None] * 3)
+
+    value, slope = rg.jvp(f, point, along)
+    assert (value, slope) == (15.0, 6.0)
+    assert slope.dtype == value.dtype == f(*point).dtype
