@@ -5,15 +5,22 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
-from itertools import product
+from itertools import chain, combinations, product
 
 import pytest
 
 from retrograd.ir.primitive import REGISTRY
+from retrograd.ops.batching import elementwise
 from tests.support import graphs, laws, values
 from tests.support.samples import SAMPLES, Sample
 
 over_primitives = pytest.mark.parametrize("name", sorted(name for name, prim in REGISTRY.items() if not prim.final))
+HELPED = sorted(
+    name
+    for name, prim in REGISTRY.items()
+    if prim.batch is elementwise and (prim.numpy.helper or prim.numpy.ufunc.startswith("scipy."))
+)
+over_helped = pytest.mark.parametrize("name", HELPED)
 # Decisions of Python, which lanes take together or not at all: tests/control has their laws.
 DECISIONS = {"draw", "draws", "exit_if", "flatnonzero", "guard"}
 MAPPED = sorted(name for name, prim in REGISTRY.items() if not prim.final and name not in DECISIONS)
@@ -60,6 +67,22 @@ def test_generated_code_and_text_keep_the_value(name: str) -> None:
         for g, found in [(graph, args), *laws.derivative_graphs(graph, args)]:
             laws.round_trip(g, found)
             laws.emission(g, found)
+
+    each_sample(name, law)
+
+
+@over_helped
+def test_generated_code_keeps_dtypes_beside_constants(name: str) -> None:
+    """Constants are plain numbers in the code, whose dtypes must not decide."""
+
+    def law(sample: Sample) -> None:
+        graph, args = sample.graph(), sample.operands()
+        if any(v.aval.size == 0 for v in graph.inputs):
+            return
+        for fixed in chain(*(combinations(range(len(args)), k) for k in range(1, len(args)))):
+            beside, rest = graphs.with_constants(graph, args, fixed)
+            for g, found in [(beside, rest), *laws.derivative_graphs(beside, rest)]:
+                laws.emission(g, found)
 
     each_sample(name, law)
 

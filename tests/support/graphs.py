@@ -47,6 +47,17 @@ def one_node(prim: Primitive, avals: Sequence[Aval], attrs: Mapping[str, Any]) -
     return verify(b.graph(f"one_{prim.name}", b.emit(prim, [x.value for x in inputs], attrs)))
 
 
+def with_constants(graph: Graph, args: Sequence[Any], fixed: Sequence[int]) -> tuple[Graph, list[Any]]:
+    """The graph in which some operands are constants, each its argument's first element, and the other arguments."""
+    b = Builder()
+    given: list[Any] = []
+    for i, (v, x) in enumerate(zip(graph.inputs, args, strict=True)):
+        number = np.asarray(x).reshape(-1)[0].item() if i in fixed else None
+        given.append(b.input(v.aval) if number is None else b.constant(number, v.aval))
+    found = verify(b.graph(graph.name, inline_into(b, graph, given)))
+    return found, [x for i, x in enumerate(args) if i not in fixed]
+
+
 def inexact(graph: Graph) -> list[bool]:
     """Which inputs can be differentiated: floating-point ones on which no operand of unknown derivative depends."""
     unknown: set[Value] = set()

@@ -219,13 +219,10 @@ class Emitter:
             return ""
         if not self._literal_here(node, i, consts):
             return self._ref(value, consts)
-        text = literal(source.attrs["value"])
-        dtype = value.aval.dtype
+        text, dtype, numpy = literal(source.attrs["value"]), value.aval.dtype, node.prim.numpy
         strong = [v.aval.dtype for v in node.inputs if v.aval.kind != "python" and not filled(v, consts)]
-        weak = (
-            value.aval.kind == "python" or strong or not node.prim.numpy.op
-        )  # beside Python numbers alone, it decides
-        follows = not node.prim.numpy.ufunc.startswith("scipy.")  # some of SciPy's ufuncs take a number to be a double
+        weak = value.aval.kind == "python" or strong or not numpy.op  # beside Python numbers alone, it decides
+        follows = not (numpy.helper or numpy.ufunc.startswith("scipy."))  # these may take a number to be a double
         if (dtype in strong and follows) or (dtype in NATIVE and weak):
             return text
         return f"{literal(dtype)}({text})"
