@@ -19,7 +19,7 @@ from .decided_formulas import IN_TURN, SUMS
 from .elements import CVariables, ElementWriter, Held, NeedsStorage, StandsFor, moves
 from .grouping import RootGroups
 from .indices import AxisIndex, CArray, Indices, at, c_type
-from .turned_operands import lies_turned
+from .turned_operands import has_short_rows, lies_turned
 
 EACH = 8  # terms that are added together
 ON_STACK = 1024  # elements
@@ -235,6 +235,8 @@ class FormulaWriter:
             found = self._in_turn(node, terms)
         elif shape and (terms.across or self._is_turned(node)):
             found = self._across(node, terms)
+        elif terms.product and shape and has_short_rows(self.formula, node.inputs[0], self.node.attrs["limits"]):
+            found = self._row_by_row(node, terms)
         else:
             found = self._along(node, terms)
         self.to.held[node.out] = found
@@ -301,6 +303,26 @@ class FormulaWriter:
             self._everywhere(outer, row, pragma="")
             to.line(f"const {dtype} {found} = ({_tree([f'{lanes}[{k}]' for k in range(EACH)])}) + {rest};")
             return found
+
+        return self._results(node, result)
+
+    def _row_by_row(self, node: Node, terms: _Terms) -> CArray | CVariables:
+        """Sums along short rows, in the order in which rows are added at a time: layouts and lanes change no bit."""
+        to, dtype = self.to, c_type(node.out.aval.dtype)
+
+        def result(index: Indices) -> str:
+            total = to.fresh("total", dtype)
+            to.line(f"{dtype} {total} = 0;")
+
+            def add(*places: AxisIndex) -> None:
+                to.line(f"{total} += {_tree([terms.at(index, (place,)) for place in places])};")
+
+            self._by_eight(
+                terms.summed[0],
+                lambda first: add(*(AxisIndex(first, k) for k in range(EACH))),
+                lambda z: add(AxisIndex(z)),
+            )
+            return total
 
         return self._results(node, result)
 

@@ -87,7 +87,7 @@ class StepLoopWriter(WriteWriter):
         consts, _, rows = loop.layout.operands(loop.body.inputs)
         given, starts, taken = loop.layout.operands(loop.operands)
         for value, source in zip(consts, given, strict=True):
-            self.held[value], self.home[value] = self._for_all_steps(loop, value, source), 0
+            self._hold_for_all_steps(loop, value, source)
         for value, source in zip(rows, taken, strict=True):
             self.held[value], self.home[value] = StandsFor(source, (t,)), 0
         length = str(loop.length) if loop.count is None else self.pull(loop.count, ())
@@ -102,13 +102,13 @@ class StepLoopWriter(WriteWriter):
             self.home[out] = len(self.blocks) - 1
             self.deliver(out, want)
 
-    def _for_all_steps(self, loop: LoopNode, value: Value, source: Value) -> CArray | StandsFor:
+    def _hold_for_all_steps(self, loop: LoopNode, value: Value, source: Value) -> None:
         """What all steps read stands for what is there already, but for matrices whose columns are to lie together."""
-        if not is_turned(loop, value):
-            return StandsFor(source)
-        array = turned(self.workspace(value, extents(value)))
-        self.fill(source, array)
-        return array
+        self.held[value], self.home[value] = StandsFor(source), 0
+        if is_turned(loop, value):
+            array = turned(self.workspace(value, extents(value)))
+            self.fill(source, array)
+            self.held[value], self.home[value] = array, len(self.blocks) - 1
 
     def _write_steps(
         self, loop: LoopNode, states: list[Any], places: list[CArray | None], t: AxisIndex, length: str

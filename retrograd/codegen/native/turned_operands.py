@@ -5,8 +5,11 @@ A sum along a short row takes longest where its eight parts come together. Of co
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ...ir.graph import Node, Value
 from ...ir.loop_node import LoopNode
+from ...ops.formula_text import Formula
 from ...ops.formulas import formula_at, write_within
 from .decided_formulas import is_formula
 from .indices import CArray, count, extents
@@ -22,7 +25,7 @@ def is_turned(loop: LoopNode, value: Value) -> bool:
     if value.aval.ndim != 2 or value.aval.steps is not None or not ROWS < count(value) <= LARGEST:
         return False
     readers = loop.body.uses.get(value, ())
-    return 0 <= STEPS <= loop.length and bool(readers) and all(_multiplies(node, value) for node in readers)
+    return loop.length >= STEPS and bool(readers) and all(_multiplies(node, value) for node in readers)
 
 
 def _multiplies(node: Node, matrix: Value) -> bool:
@@ -34,12 +37,18 @@ def _multiplies(node: Node, matrix: Value) -> bool:
     for part, window, operand in zip(formula.graph.inputs, formula.windows, node.inputs[first:], strict=False):
         if operand is not matrix:
             continue
-        rows, row = formula.largest(part.aval.shape, node.attrs["limits"]) if part.aval.ndim == 2 else (0, 0)
+        short = part.aval.ndim == 2 and has_short_rows(formula, part, node.attrs["limits"])
         uses = formula.graph.uses.get(part, ())
         vectors = all(use.prim.name == "matmul" and use.inputs[1].aval.ndim == 1 for use in uses)
-        if rows < ROWS or row > SHORT_ROW or "#" in window or not vectors or part in formula.graph.outputs:
+        if not short or "#" in window or not vectors or part in formula.graph.outputs:
             return False
     return True
+
+
+def has_short_rows(formula: Formula, matrix: Value, limits: Sequence[int]) -> bool:
+    """Whether many short rows of a matrix are summed, or of the matrices of a stack."""
+    rows, row = (1, *formula.largest(matrix.aval.shape, limits))[-2:]
+    return rows >= ROWS and row <= SHORT_ROW
 
 
 def turned(array: CArray) -> CArray:
