@@ -25,10 +25,6 @@ def _written(x: Symbol, v: Symbol, t: Symbol, i: Index, j: Index) -> Symbol | No
     return v if shifted(i, 1) == j else None
 
 
-def _written_at_two(x: Symbol, v: Symbol, s: Symbol, t: Symbol, i: Index, j: Index) -> Symbol | None:
-    return v if shifted(i, 1) == j else None
-
-
 def _past(x: Symbol, v: Symbol, i: Index, j: Index) -> Symbol | None:
     """A read after a few writes: from before them if they wrote elsewhere, or of the value that one of them wrote."""
     if not _apart(i, j):
@@ -103,7 +99,6 @@ EXACT += [
     Rule(lambda x, v, i: setitem(x, v + getitem(x, index=i), index=i), lambda x, v, i: additem(x, v, index=i)),
     Rule(lambda x, v, i: setitem(x, getitem(x, index=i) - v, index=i), lambda x, v, i: additem(x, -v, index=i)),
     Rule(lambda x, v, t, i, j: getitem(setitem(x, v, t, index=j), t, index=i), _written),
-    Rule(lambda x, v, s, t, i, j: getitem(setitem(x, v, s, t, index=j), s, t, index=i), _written_at_two),
     Rule(lambda x, v, t, i, j: setitem(x, getitem(x, t, index=i) + v, t, index=j), _added),
     Rule(lambda x, v, t, i, j: setitem(x, v + getitem(x, t, index=i), t, index=j), _added),
     Rule(lambda x, v, t, i, j: setitem(x, getitem(x, t, index=i) - v, t, index=j), _subtracted),

@@ -203,3 +203,17 @@ def test_long_chains_of_writes_of_what_is_given() -> None:
     np.testing.assert_array_equal(native(x, rows), f(x, rows))
     assert "12" in native.source(x, rows, language="c")
     assert "[20 * " in native.source(x, rows, language="c")
+
+
+def test_loops_with_several_results_may_read_what_long_chains_write() -> None:
+    def f(a: Any) -> Any:
+        a = a.copy()
+        for i in range(5):
+            a[i] *= 0.5
+            c, ys = rg.scan(lambda c, j, a=a, i=i: (c + a[i, j] * c, c), 1.0, np.arange(20))
+            a[i] += ys * c
+        return np.sum(a)
+
+    a = np.linspace(0.0, 0.1, 240).reshape(12, 20)
+    for transform in (rg.jit, rg.grad):
+        np.testing.assert_allclose(transform(f, backend="native")(a), transform(f)(a), rtol=1e-12)

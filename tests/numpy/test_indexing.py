@@ -497,6 +497,19 @@ def test_a_traced_index_out_of_bounds_fails_when_it_runs() -> None:
         compiled(x, np.array([3]))
 
 
+def test_an_element_that_was_just_written_out_of_bounds_fails() -> None:
+    def written(x: Any, i: Any, j: Any) -> Any:
+        a = x.copy()
+        a[i, j] = 2.0
+        return a[i, j] * x[0, 0]
+
+    for function in (rg.jit(written), rg.grad(written)):
+        function(np.ones((4, 5)), 1, 2)
+        for i, j in ((9, 2), (1, -6)):
+            with pytest.raises(IndexError, match="out of bounds"):
+                function(np.ones((4, 5)), i, j)
+
+
 NAMED: dict[str, tuple[Any, type[Exception]]] = {
     "add.at type": (lambda x: np.add.at(x.astype(int), [0], 1.5), rg.errors.UnsupportedError),
     "repeated": (lambda x: np.multiply.at(x.copy(), np.argmax(x, axis=0), 2.0), rg.errors.UnsupportedError),

@@ -71,7 +71,7 @@ def writes_in_place(graph: Graph, chained: set[Node], roots: Iterable[Value | No
             readers = [*store.readers, *(r for r in graph.uses[base] if r is not node)]
             readers = [r for r in readers if ends.until(r) >= ends.place[node]]
             numbers = [r.out for r in readers if _number(r) and base in r.inputs and r.out not in ends.place]
-            others = [r for r in readers if r.out not in numbers]
+            others = [r for r in readers if r.prim.multi or r.out not in numbers]
             changed = [r for r in others if _meet(boxes, r, node)]
             if all(_slice(r) and order[r] < order[node] for r in changed):
                 found.wanted.update(r.out for r in changed)
