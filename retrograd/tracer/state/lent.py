@@ -21,6 +21,7 @@ from .classes import AROUND, PLAIN, SLOTS, attributes_of, is_a
 
 FREE = PLAIN | {Tracer, np.ndarray}  # what holds no stand-in
 WHOLE = object()  # the key of all that a container holds
+ONE = {"append", "appendleft", "add", "insert"}  # what stores the argument itself, and not what it yields
 STORING = {"append", "appendleft", "add", "insert", "extend", "extendleft", "update", "setdefault"}
 STORING |= {"__init__", "__setitem__", "__iadd__", "__ior__"}
 Place = tuple[Any, Any]  # an object, and the key of what it holds there: a name, a slot, or ``WHOLE``
@@ -34,7 +35,7 @@ class Lent:
 
     def attribute(self, x: Any, name: str, value: Any) -> None:
         """Take note of ``x.name = value``; a property's setter is code that stores elsewhere."""
-        if type(value) in FREE:
+        if not _may_hold(value):
             return
         member = next((vars(c)[name] for c in type(x).__mro__ if name in vars(c)), None)
         own = attributes_of(x)
@@ -48,9 +49,9 @@ class Lent:
     def entry(self, x: Any, key: Any, value: Any) -> None:
         """Take note of ``x[key] = value``."""
         if is_a(x, dict) and type(key) in PLAIN:
-            if type(value) not in FREE:
+            if _may_hold(value):
                 self._add(x, key)
-        else:
+        elif _may_hold(value):
             self.into(x, value)
 
     def into(self, x: Any, *values: Any) -> None:
@@ -60,7 +61,7 @@ class Lent:
 
     def content(self, cell: CellType, value: Any) -> None:
         """Take note of what a variable that several functions share gets."""
-        if type(value) not in FREE:
+        if _may_hold(value):
             self._add(cell, CONTENTS)
 
     def call(self, f: Any, args: Any) -> None:
@@ -68,7 +69,7 @@ class Lent:
         if f is setattr or f is object.__setattr__:
             if len(args) == 3 and is_a(args[1], str):
                 self.attribute(*args)
-        elif f.__name__ in STORING:
+        elif f.__name__ in STORING and (f.__name__ not in ONE or any(map(_may_hold, args))):
             self.into(f.__self__, *args)
         elif f.__name__ == "__setattr__" and len(args) == 2:
             self.attribute(f.__self__, *args)
@@ -129,6 +130,14 @@ class _Functions:
 
     def _part(self, x: Any) -> Any:
         return self._tuples[id(x)][1] if is_a(x, tuple) else self.of(x)
+
+
+def _may_hold(x: Any) -> bool:
+    """Whether a value is a stand-in, or a container that may have one.
+
+    The places of others are not noted: that would keep what is there until the recording ends.
+    """
+    return type(x) not in FREE and (type(x) is StandIn or is_a(x, (tuple, *KINDS)))
 
 
 def _replace(x: Any, key: Any, of: Callable[[Any], Any]) -> None:
