@@ -17,6 +17,7 @@ from ...ops.formulas import formula_at, numbers_of, value_within, write_within
 from .c_texts import SIMD, fold_of, suffix
 from .decided_formulas import IN_TURN, SUMS
 from .elements import CVariables, ElementWriter, Held, NeedsStorage, StandsFor, moves
+from .formula_terms import Terms, tree_of
 from .grouping import RootGroups
 from .indices import AxisIndex, CArray, Indices, at, c_type
 from .turned_operands import has_short_rows, lies_turned
@@ -228,7 +229,7 @@ class FormulaWriter:
                 self._fold(node)
 
     def _fold(self, node: Node) -> None:
-        terms, shape = _Terms(self.to, node), node.out.aval.shape
+        terms, shape = Terms(self.to, node), node.out.aval.shape
         if shape:
             self._keep_columns(node)
         if node.prim.name in IN_TURN:
@@ -259,7 +260,7 @@ class FormulaWriter:
         )
         return array
 
-    def _in_turn(self, node: Node, terms: _Terms) -> CArray | CVariables:
+    def _in_turn(self, node: Node, terms: Terms) -> CArray | CVariables:
         """Extrema and counts: one term after the other."""
         dtype, fold = c_type(node.out.aval.dtype), fold_of(node)
 
@@ -276,7 +277,7 @@ class FormulaWriter:
 
         return self._results(node, result)
 
-    def _along(self, node: Node, terms: _Terms) -> CArray | CVariables:
+    def _along(self, node: Node, terms: Terms) -> CArray | CVariables:
         """Sums of terms that lie side by side: of each eighth one, and of those behind the last eight."""
         to, dtype = self.to, c_type(node.out.aval.dtype)
 
@@ -301,12 +302,12 @@ class FormulaWriter:
                 self._by_eight(last, eight, lambda z: to.line(f"{rest} += {terms.at(index, (*summed, AxisIndex(z)))};"))
 
             self._everywhere(outer, row, pragma="")
-            to.line(f"const {dtype} {found} = ({_tree([f'{lanes}[{k}]' for k in range(EACH)])}) + {rest};")
+            to.line(f"const {dtype} {found} = ({tree_of([f'{lanes}[{k}]' for k in range(EACH)])}) + {rest};")
             return found
 
         return self._results(node, result)
 
-    def _row_by_row(self, node: Node, terms: _Terms) -> CArray | CVariables:
+    def _row_by_row(self, node: Node, terms: Terms) -> CArray | CVariables:
         """Sums along short rows, in the order in which rows are added at a time: layouts and lanes change no bit."""
         to, dtype = self.to, c_type(node.out.aval.dtype)
 
@@ -315,7 +316,7 @@ class FormulaWriter:
             to.line(f"{dtype} {total} = 0;")
 
             def add(*places: AxisIndex) -> None:
-                to.line(f"{total} += {_tree([terms.at(index, (place,)) for place in places])};")
+                to.line(f"{total} += {tree_of([terms.at(index, (place,)) for place in places])};")
 
             self._by_eight(
                 terms.summed[0],
@@ -326,7 +327,7 @@ class FormulaWriter:
 
         return self._results(node, result)
 
-    def _across(self, node: Node, terms: _Terms) -> CArray:
+    def _across(self, node: Node, terms: Terms) -> CArray:
         """Sums of terms that lie in rows: eight rows are added at a time, and those behind one by one."""
         to, (*outer, last) = self.to, node.out.aval.shape
         array = self._storage(node.out)
@@ -337,7 +338,7 @@ class FormulaWriter:
             def add(summed: Indices) -> None:
                 def row(inner: Indices, *places: AxisIndex) -> None:
                     each = [terms.at((*index, *inner), (*summed, place)) for place in places]
-                    to.line(f"{array.at((*index, *inner))} += {_tree(each)};")
+                    to.line(f"{array.at((*index, *inner))} += {tree_of(each)};")
 
                 def eight(first: str) -> None:
                     self._everywhere([last], lambda inner: row(inner, *(AxisIndex(first, k) for k in range(EACH))))
@@ -361,45 +362,3 @@ class FormulaWriter:
         with to.block(z) as block:
             one(z)
         to.enclose(f"for (int64_t {z} = {whole}; {z} < {self._extent(n)}; {z}++) {{", block.lines)
-
-
-def _tree(terms: Sequence[str]) -> str:
-    """A sum of pairs of sums."""
-    if len(terms) == 1:
-        return terms[0]
-    half = len(terms) // 2
-    return f"({_tree(terms[:half])} + {_tree(terms[half:])})"
-
-
-class _Terms:
-    """The terms of a fold, by the index of a result and that of a term."""
-
-    def __init__(self, to: RootGroups, node: Node) -> None:
-        self.to, self.node = to, node
-        x = node.inputs[0].aval
-        self.product = node.prim.name == "matmul"
-        self.axes = (x.ndim - 1,) if self.product else node.attrs["axis"]
-        self.summed = [x.shape[a] for a in self.axes]
-        last = x.ndim - 1
-        y = node.inputs[-1].aval
-        self.lanes = max(x.ndim - 2, 0)  # axes along which matrices lie
-        self.across = y.shape[self.lanes + 1 :] not in ((), (1,)) if self.product else last not in self.axes
-
-    def at(self, index: Indices, summed: Indices) -> str:
-        """The source of a term."""
-        if self.product:
-            a, b = self.node.inputs
-            lead, row, column = index[: self.lanes], index[self.lanes : a.aval.ndim - 1], index[a.aval.ndim - 1 :]
-            x, y = self.to.pull(a, (*lead, *row, *summed)), self.to.pull(b, (*lead, *summed, *column))
-            return f"{x} * {y}"
-        rest = iter(index)
-        where = dict(zip(self.axes, summed, strict=True))
-        whole = []
-        for axis in range(self.node.inputs[0].aval.ndim):
-            if axis in where:
-                whole.append(where[axis])
-                if self.node.attrs["keepdims"]:
-                    next(rest)
-            else:
-                whole.append(next(rest))
-        return self.to.pull(self.node.inputs[0], tuple(whole))
