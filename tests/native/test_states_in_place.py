@@ -139,7 +139,8 @@ class RandomStates(RandomKernel):
             found: Symbol = op("reshape", x, aval=Aval(aval.shape, F64))
             return found
         total = self._total(x)
-        return op("broadcast", total, aval=Aval(aval.shape, F64)) if aval.shape else total  # type: ignore[no-any-return]
+        spread: Symbol = op("broadcast", total, aval=Aval(aval.shape, F64)) if aval.shape else total
+        return spread
 
 
 @pytest.mark.parametrize("part", [0, *(pytest.param(k, marks=pytest.mark.slow) for k in range(1, 100))])

@@ -284,8 +284,9 @@ def test_a_function_that_is_stored_is_itself_after_an_error() -> None:
 
 def test_layers_that_refer_to_each_other_are_stored() -> None:
     def f(x: Any) -> Any:
-        first, second = {"act": np.exp}, {"act": np.tanh}
-        first["next"], second["previous"] = second, first  # type: ignore[assignment]
+        first: dict[str, Any] = {"act": np.exp}
+        second = {"act": np.tanh, "previous": first}
+        first["next"] = second
         MODEL.act = first
         return np.sum(second["act"](first["act"](x)))
 

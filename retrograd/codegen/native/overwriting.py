@@ -59,7 +59,7 @@ def writes_in_place(graph: Graph, chained: set[Node], roots: Iterable[Value | No
     write changes some of it.
     """
     found, ends = Writes(), _LastReaders(graph, list(roots))
-    order = {node: k for k, node in enumerate(graph.nodes)}
+    order = order_of(graph)
     boxes: dict[Node, Box] = {}
     stores: dict[Value, tuple[Node, ChangedArray]] = {}
     for node in roots:
@@ -81,6 +81,12 @@ def writes_in_place(graph: Graph, chained: set[Node], roots: Iterable[Value | No
                 stores[node.out] = first, store
                 continue
         stores[node.out] = node, ChangedArray(node.out)
+    return found
+
+
+def order_of(graph: Graph) -> dict[Node, int]:
+    """The places of the nodes of a graph."""
+    found: dict[Node, int] = graph.once("order of nodes", lambda: {n: k for k, n in enumerate(graph.nodes)})
     return found
 
 

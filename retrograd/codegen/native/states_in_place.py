@@ -13,6 +13,7 @@ from .decided_places import writes_at
 from .elements import FEW
 from .indices import count
 from .lanes import lanes_of
+from .overwriting import order_of
 
 PART = 4  # times that a part fits into its array, if it is stored so that the array need not be copied
 
@@ -37,7 +38,7 @@ def overwrite(
         return None
     if base not in bases and not _has_storage(graph.producer.get(base), base):
         return None
-    order = graph.once("order of nodes", lambda: {n: k for k, n in enumerate(graph.nodes)})
+    order = order_of(graph)
     found = Overwrite()
     for reader in graph.uses[base]:
         if reader is node or (_is_root(reader) and order[reader] < order[node]):
