@@ -141,7 +141,8 @@ def _option(x: Any) -> Any:
 
 def remade(function: Any, transforms: Sequence[Any]) -> Any:
     """The compiled function that ``origin_of`` described."""
-    kinds = {cls.__name__: cls for cls in (Compiled, *_below(Compiled), Transform, *_below(Transform))}
+    # Of two types with one name, the one that is not compiled for calls in C stands last.
+    kinds = {cls.__name__: cls for cls in (*_below(Compiled), Compiled, *_below(Transform), Transform)}
     for compiled, transform, options in reversed(transforms):
         try:
             given = {name: _option(x) for name, x in options.items()}

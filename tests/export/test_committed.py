@@ -16,6 +16,7 @@ import retrograd as rg
 from retrograd.cli import main
 from retrograd.export.committed import origin_of, remade
 from tests.export.conftest import ROOT
+from tests.support.native import needs_compiler
 
 SOURCE = """
 import dataclasses
@@ -329,4 +330,15 @@ def test_transforms_are_told_and_made_again(made: Any) -> None:
     assert origin["of"] == f"{__name__}:f"
     again = remade(f, origin["transforms"])
     assert (type(again), repr(again)) == (type(made), repr(made))
+    assert again._transform == made._transform
+
+
+@needs_compiler
+def test_functions_that_c_serves_are_made_again() -> None:
+    made = rg.jit(f, backend="native")
+    for _ in range(3):
+        made(np.ones(3))
+    assert type(made) is not rg.Compiled
+    again = remade(f, origin_of(made)["transforms"])
+    assert type(again) is rg.Compiled
     assert again._transform == made._transform

@@ -101,11 +101,25 @@ def test_the_benchmarks_correlation() -> None:
     assert lies_by_columns(kernel(g, data), 100)
 
 
+def sums_of_products(a: Any, v: Any) -> Any:
+    """The products, as a batch writes them."""
+    out = np.zeros(a.shape)
+    for i in range(a.shape[1] - 1):
+        out[:, i] = np.sum(a[:, i + 1 :] * v[i + 1 :], axis=1)
+    return out
+
+
+@pytest.mark.parametrize("function", [products, sums_of_products])
 @pytest.mark.parametrize(("rows", "columns"), [(40, 60), (ROWS - 1, 60), (40, SHORT_ROW + 2), (513, 64)])
-def test_lanes_have_the_bits_of_single_calls(rows: int, columns: int) -> None:
+def test_lanes_have_the_bits_of_single_calls(function: Any, rows: int, columns: int) -> None:
     """Matrices of lanes are not turned, but their rows are added in the same order."""
     rng = np.random.default_rng(0)
     a, v = rng.normal(size=(3, rows, columns)), rng.normal(size=(3, columns))
-    one, many = rg.jit(products, backend="native"), rg.vmap(products, backend="native")(a, v)
-    for k in range(3):
-        np.testing.assert_array_equal(many[k], one(a[k], v[k]))
+
+    def gradient(a: Any, v: Any) -> Any:
+        return rg.grad(lambda a: np.sum(function(a, v) ** 2))(a)
+
+    for each in (function, gradient):
+        one, many = rg.jit(each, backend="native"), rg.vmap(each, backend="native")(a, v)
+        for k in range(3):
+            np.testing.assert_array_equal(many[k], one(a[k], v[k]))

@@ -20,7 +20,7 @@ from .elements import CVariables, ElementWriter, Held, NeedsStorage, StandsFor, 
 from .formula_terms import Terms, tree_of
 from .grouping import RootGroups
 from .indices import AxisIndex, CArray, Indices, at, c_type
-from .turned_operands import has_short_rows, lies_turned
+from .turned_operands import lies_turned
 
 EACH = 8  # terms that are added together
 ON_STACK = 1024  # elements
@@ -234,10 +234,10 @@ class FormulaWriter:
             self._keep_columns(node)
         if node.prim.name in IN_TURN:
             found = self._in_turn(node, terms)
-        elif shape and (terms.across or self._is_turned(node)):
+        elif shape and terms.across:
             found = self._across(node, terms)
-        elif terms.product and shape and has_short_rows(self.formula, node.inputs[0], self.node.attrs["limits"]):
-            found = self._row_by_row(node, terms)
+        elif shape and self._is_turned(node):
+            found = self._side_by_side(node, terms)
         else:
             found = self._along(node, terms)
         self.to.held[node.out] = found
@@ -307,25 +307,34 @@ class FormulaWriter:
 
         return self._results(node, result)
 
-    def _row_by_row(self, node: Node, terms: Terms) -> CArray | CVariables:
-        """Sums along short rows, in the order in which rows are added at a time: layouts and lanes change no bit."""
-        to, dtype = self.to, c_type(node.out.aval.dtype)
+    def _side_by_side(self, node: Node, terms: Terms) -> CArray:
+        """Sums along rows that lie side by side, in the order of `_along`: no layout changes a bit."""
+        to, (rows,) = self.to, node.out.aval.shape
+        array = self._storage(node.out)
+        shape = (EACH + 1, *array.shape)
+        totals = CArray(to.local(node.out, math.prod(shape)), shape, array.dtype)
 
-        def result(index: Indices) -> str:
-            total = to.fresh("total", dtype)
-            to.line(f"{dtype} {total} = 0;")
+        def each_row(lines: Callable[[Indices], Sequence[str]]) -> None:
+            def row(index: Indices) -> None:
+                for line in lines(index):
+                    to.line(line)
 
-            def add(*places: AxisIndex) -> None:
-                to.line(f"{total} += {tree_of([terms.at(index, (place,)) for place in places])};")
+            self._everywhere([rows], row)
 
-            self._by_eight(
-                terms.summed[0],
-                lambda first: add(*(AxisIndex(first, k) for k in range(EACH))),
-                lambda z: add(AxisIndex(z)),
-            )
-            return total
+        def add(row: Indices, k: int, place: AxisIndex) -> str:
+            return f"{totals.at((at(k), *row))} += {terms.at(row, (place,))};"
 
-        return self._results(node, result)
+        def all_totals(row: Indices) -> list[str]:
+            return [totals.at((at(k), *row)) for k in range(EACH + 1)]
+
+        each_row(lambda row: [f"{total} = 0;" for total in all_totals(row)])
+        self._by_eight(
+            terms.summed[0],
+            lambda first: each_row(lambda row: [add(row, k, AxisIndex(first, k)) for k in range(EACH)]),
+            lambda z: each_row(lambda row: [add(row, EACH, AxisIndex(z))]),
+        )
+        each_row(lambda row: [f"{array.at(row)} = {tree_of(all_totals(row)[:EACH])} + {all_totals(row)[EACH]};"])
+        return array
 
     def _across(self, node: Node, terms: Terms) -> CArray:
         """Sums of terms that lie in rows: eight rows are added at a time, and those behind one by one."""
