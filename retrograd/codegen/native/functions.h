@@ -7,8 +7,10 @@
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
 #define RG_FUSED
 #define RG_FMA(a, b, c) __builtin_fma(a, b, c)
+#define RG_FMAF(a, b, c) __builtin_fmaf(a, b, c)
 #else
 #define RG_FMA(a, b, c) ((a) * (b) + (c))
+#define RG_FMAF(a, b, c) ((a) * (b) + (c))
 #endif
 
 RG_INLINE double rg_bits(int64_t i) { double d; __builtin_memcpy(&d, &i, 8); return d; }
@@ -22,6 +24,9 @@ RG_INLINE int64_t rg_int(double d) { int64_t i; __builtin_memcpy(&i, &d, 8); ret
   const double shifted = (x) * 0x1.71547652b82fep0 + RG_ROUND, k = shifted - RG_ROUND; \
   const int64_t n = rg_int(shifted) - rg_int(RG_ROUND); \
   const double high = RG_FMA(-k, RG_LN2_HIGH, x), low = k * RG_LN2_LOW, r = high - low
+
+/* n / 2, rounded down, for n > -4096: a shift of a number that may be negative takes several instructions. */
+#define RG_HALF(n) ((int64_t)((uint64_t)((n) + 4096) >> 1) - 2048)
 
 /* exp(r) - 1 - r for |r| <= 0.35, divided by r * r. */
 RG_INLINE double rg_tail(double r) {
@@ -52,7 +57,7 @@ RG_INLINE double rg_exp(double x) {
   y = y < -745.2 ? -745.2 : y;
   RG_REDUCED(y);
   const double e = 1.0 + (r + r * r * rg_tail_in_two(r));
-  const int64_t half = n >> 1;
+  const int64_t half = RG_HALF(n);
   return e * rg_bits((half + 1023) << 52) * rg_bits((n - half + 1023) << 52);
 }
 
@@ -61,7 +66,7 @@ RG_INLINE double rg_expm1(double x) {
   y = y < -60.0 ? -60.0 : y;
   RG_REDUCED(y);
   const double lost = (high - r) - low, p = r + (r * r * rg_tail(r) + lost);
-  const int64_t half = n >> 1;
+  const int64_t half = RG_HALF(n);
   const double s = rg_bits((half + 1023) << 52), t = rg_bits((n - half + 1023) << 52);
   const double v = k == 0 ? p : k > 55 ? (1.0 + p) * s * t : s * t * p + (s * t - 1.0);
   return x == 0 ? x : v;
@@ -69,13 +74,15 @@ RG_INLINE double rg_expm1(double x) {
 
 /* log of m * 2^k with m in [sqrt(1/2), sqrt(2)), plus a small correction c; of a normal number x, which was scaled by 2^less. */
 RG_INLINE double rg_log_of(double x, double less, double c) {
-  const int64_t bits = rg_int(x), top = bits - 0x3fe6a09e667f3bcd;
-  const double k = rg_bits((top >> 52) + rg_int(RG_ROUND)) - RG_ROUND - less;
-  const double f = rg_bits(bits - (top & (int64_t)0xfff0000000000000)) - 1.0;
+  const uint64_t top = rg_int(x) + (UINT64_C(1024) << 52) - 0x3fe6a09e667f3bcd;
+  const double k = rg_bits((int64_t)(top >> 52) + (rg_int(RG_ROUND) - 1024)) - RG_ROUND - less;
+  const double f = rg_bits((top & 0xfffffffffffff) + 0x3fe6a09e667f3bcd) - 1.0;
   const double s = f / (2.0 + f), z = s * s, h = 0.5 * f * f;
-  double p = 1.479819860511658591e-01;
-  p = RG_FMA(p, z, 1.531383769920937332e-01); p = RG_FMA(p, z, 1.818357216161805012e-01); p = RG_FMA(p, z, 2.222219843214978396e-01);
-  p = RG_FMA(p, z, 2.857142874366239149e-01); p = RG_FMA(p, z, 3.999999999940941908e-01); p = RG_FMA(p, z, 6.666666666666735130e-01);
+  const double w = z * z;
+  double p = 1.479819860511658591e-01, q = 1.531383769920937332e-01;
+  p = RG_FMA(p, w, 1.818357216161805012e-01); q = RG_FMA(q, w, 2.222219843214978396e-01);
+  p = RG_FMA(p, w, 2.857142874366239149e-01); q = RG_FMA(q, w, 3.999999999940941908e-01);
+  p = RG_FMA(p, w, 6.666666666666735130e-01); p = RG_FMA(q, z, p);
   return k * 6.93147180369123816490e-01 - ((h - (s * (h + p * z) + (k * 1.90821492927058770002e-10 + c))) - f);
 }
 
@@ -123,29 +130,29 @@ RG_INLINE double rg_expit(double x) {
   return rg_quotient(x < 0 ? e : 1.0, 0.0, d, e - (d - 1.0));
 }
 
-/* Up to 1 a polynomial in x * x; beyond it 1 - exp(-x * x) * q, q a polynomial in (x - 3) / (x + 3). The derivative of
-   erf has the same exponential, which a compiler then computes once. */
+/* Up to 1 a polynomial in x * x; beyond it 1 - exp(-x * x) * q, q a polynomial in (x - 3) / (x + 3), both by even and odd
+   powers side by side. The derivative of erf has the same exponential, which a compiler then computes once. */
 RG_INLINE double rg_erf(double x) {
-  const double y = x < 0 ? -x : x, capped = y > 6.0 ? 6.0 : y, z = x * x, t = (capped - 3.0) / (capped + 3.0);
-  double p = -0x1.29b9f1b3df556p-38;
-  p = RG_FMA(p, z, 0x1.7f072188e194dp-34); p = RG_FMA(p, z, -0x1.4e607b41a6416p-30);
-  p = RG_FMA(p, z, 0x1.fc4356498c2d9p-27); p = RG_FMA(p, z, -0x1.5f6d925a0bc7ap-23);
-  p = RG_FMA(p, z, 0x1.b9e6509b9867dp-20); p = RG_FMA(p, z, -0x1.f4d2561aeafd4p-17);
-  p = RG_FMA(p, z, 0x1.f9a326c233146p-14); p = RG_FMA(p, z, -0x1.c02db3feeb579p-11);
-  p = RG_FMA(p, z, 0x1.565bcd0e6502dp-8); p = RG_FMA(p, z, -0x1.b82ce312889bap-6);
-  p = RG_FMA(p, z, 0x1.ce2f21a042bdep-4); p = RG_FMA(p, z, -0x1.812746b0379e7p-2);
-  p = RG_FMA(p, z, 0x1.20dd750429b6dp+0);
-  double q = 0x1.d0badb83f2cadp-29;
-  q = RG_FMA(q, t, 0x1.56695202d55bcp-20); q = RG_FMA(q, t, 0x1.0e3fb74fdc507p-19);
-  q = RG_FMA(q, t, -0x1.0cc37e8e915adp-17); q = RG_FMA(q, t, -0x1.af086905fc57fp-17);
-  q = RG_FMA(q, t, 0x1.0cb2e63fe2177p-14); q = RG_FMA(q, t, 0x1.7b9ef7977ceafp-15);
-  q = RG_FMA(q, t, -0x1.39085f2b38287p-11); q = RG_FMA(q, t, 0x1.73101f6d2e434p-11);
-  q = RG_FMA(q, t, 0x1.17c839090a469p-8); q = RG_FMA(q, t, -0x1.8fa58eb5ea92cp-6);
-  q = RG_FMA(q, t, 0x1.258b13b00ec66p-4); q = RG_FMA(q, t, -0x1.336ffbef08b8ap-3);
-  q = RG_FMA(q, t, 0x1.f6ff204105a04p-3); q = RG_FMA(q, t, -0x1.4e102b9cf8513p-2);
-  q = RG_FMA(q, t, 0x1.6e9827d229d2dp-3);
-  const double far = 1.0 - rg_exp(-z) * q, v = x < 0 ? -far : far;
-  return x != x ? x : y < 1.0 ? x * p : v;
+  const double y = __builtin_fabs(x), capped = y > 6.0 ? 6.0 : y, z = x * x, t = (capped - 3.0) / (capped + 3.0);
+  const double zz = z * z, tt = t * t;
+  double p = 0x1.7f072188e194dp-34, p1 = -0x1.29b9f1b3df556p-38;
+  p = RG_FMA(p, zz, 0x1.fc4356498c2d9p-27); p1 = RG_FMA(p1, zz, -0x1.4e607b41a6416p-30);
+  p = RG_FMA(p, zz, 0x1.b9e6509b9867dp-20); p1 = RG_FMA(p1, zz, -0x1.5f6d925a0bc7ap-23);
+  p = RG_FMA(p, zz, 0x1.f9a326c233146p-14); p1 = RG_FMA(p1, zz, -0x1.f4d2561aeafd4p-17);
+  p = RG_FMA(p, zz, 0x1.565bcd0e6502dp-8); p1 = RG_FMA(p1, zz, -0x1.c02db3feeb579p-11);
+  p = RG_FMA(p, zz, 0x1.ce2f21a042bdep-4); p1 = RG_FMA(p1, zz, -0x1.b82ce312889bap-6);
+  p1 = RG_FMA(p1, zz, -0x1.812746b0379e7p-2); p = RG_FMA(RG_FMA(p, z, p1), z, 0x1.20dd750429b6dp+0);
+  double q = 0x1.56695202d55bcp-20, q1 = 0x1.d0badb83f2cadp-29;
+  q = RG_FMA(q, tt, -0x1.0cc37e8e915adp-17); q1 = RG_FMA(q1, tt, 0x1.0e3fb74fdc507p-19);
+  q = RG_FMA(q, tt, 0x1.0cb2e63fe2177p-14); q1 = RG_FMA(q1, tt, -0x1.af086905fc57fp-17);
+  q = RG_FMA(q, tt, -0x1.39085f2b38287p-11); q1 = RG_FMA(q1, tt, 0x1.7b9ef7977ceafp-15);
+  q = RG_FMA(q, tt, 0x1.17c839090a469p-8); q1 = RG_FMA(q1, tt, 0x1.73101f6d2e434p-11);
+  q = RG_FMA(q, tt, 0x1.258b13b00ec66p-4); q1 = RG_FMA(q1, tt, -0x1.8fa58eb5ea92cp-6);
+  q = RG_FMA(q, tt, 0x1.f6ff204105a04p-3); q1 = RG_FMA(q1, tt, -0x1.336ffbef08b8ap-3);
+  q = RG_FMA(q, tt, 0x1.6e9827d229d2dp-3); q1 = RG_FMA(q1, tt, -0x1.4e102b9cf8513p-2);
+  q = RG_FMA(q1, t, q);
+  const double far = 1.0 - rg_exp(-z) * q;
+  return y < 1.0 ? x * p : __builtin_copysign(far, x);
 }
 
 /* x = n * pi / 2 + r with |r| <= pi / 4. The three parts of pi / 2 have 159 bits: with fused multiplications r is right
@@ -197,44 +204,64 @@ RG_INLINE double rg_cos(double x) {
 /* In single precision twice as many elements fit into a vector. */
 RG_INLINE float rg_bitsf(int32_t i) { float f; __builtin_memcpy(&f, &i, 4); return f; }
 RG_INLINE int32_t rg_intf(float f) { int32_t i; __builtin_memcpy(&i, &f, 4); return i; }
+/* x = k * log 2 + r; the first part of log 2 has nine bits, so k times it is exact. */
 #define RG_ROUNDF 12582912.0f
+#define RG_REDUCEDF(x) \
+  const float shifted = RG_FMAF(x, 0x1.715476p0f, RG_ROUNDF), k = shifted - RG_ROUNDF; \
+  const int32_t n = rg_intf(shifted) - rg_intf(RG_ROUNDF); \
+  const float high = RG_FMAF(-k, 0x1.63p-1f, x), low = k * -0x1.bd0106p-13f, r = high - low
+
+/* exp(r) - 1 - r for |r| <= 0.35, divided by r * r. */
+RG_INLINE float rg_tailf(float r) {
+  float p = 0x1.6da86ap-10f;
+  p = RG_FMAF(p, r, 0x1.1249a2p-7f); p = RG_FMAF(p, r, 0x1.55546cp-5f); p = RG_FMAF(p, r, 0x1.55547ap-3f);
+  return RG_FMAF(p, r, 0.5f);
+}
 RG_INLINE float rg_expf(float x) {
   float y = x > 88.8f ? 88.8f : x;
   y = y < -104.0f ? -104.0f : y;
-  const float shifted = y * 0x1.715476p0f + RG_ROUNDF, k = shifted - RG_ROUNDF;
-  const int32_t n = rg_intf(shifted) - rg_intf(RG_ROUNDF), half = n >> 1;
-  const float r = (y - k * 0x1.63p-1f) - k * -0x1.bd0106p-13f; /* the first part of log 2 has nine bits: k times it is exact */
-  float p = 0x1.6da86ap-10f;
-  p = p * r + 0x1.1249a2p-7f; p = p * r + 0x1.55546cp-5f; p = p * r + 0x1.55547ap-3f; p = p * r + 0.5f;
-  const float e = 1.0f + (r + r * r * p);
+  RG_REDUCEDF(y);
+  const float e = 1.0f + RG_FMAF(r * r, rg_tailf(r), r);
+  const int32_t half = n >> 1;
   return e * rg_bitsf((half + 127) * 0x800000) * rg_bitsf((n - half + 127) * 0x800000);
 }
 RG_INLINE float rg_expm1f(float x) {
   float y = x > 88.8f ? 88.8f : x;
   y = y < -30.0f ? -30.0f : y;
-  const float shifted = y * 0x1.715476p0f + RG_ROUNDF, k = shifted - RG_ROUNDF;
-  const int32_t n = rg_intf(shifted) - rg_intf(RG_ROUNDF), half = n >> 1;
-  const float high = y - k * 0x1.63p-1f, low = k * -0x1.bd0106p-13f, r = high - low;
-  float q = 0x1.6da86ap-10f;
-  q = q * r + 0x1.1249a2p-7f; q = q * r + 0x1.55546cp-5f; q = q * r + 0x1.55547ap-3f; q = q * r + 0.5f;
-  const float p = r + (r * r * q + ((high - r) - low));
+  RG_REDUCEDF(y);
+  const float p = r + RG_FMAF(r * r, rg_tailf(r), (high - r) - low);
+  const int32_t half = n >> 1;
   const float s = rg_bitsf((half + 127) * 0x800000), t = rg_bitsf((n - half + 127) * 0x800000);
   const float v = k == 0 ? p : k > 26 ? (1.0f + p) * s * t : s * t * p + (s * t - 1.0f);
   return x == 0 ? x : v;
 }
-RG_INLINE float rg_logf(float x) { return (float)rg_log(x); }
-RG_INLINE float rg_log1pf(float x) { return (float)rg_log1p(x); }
+RG_INLINE float rg_log_withf(float x, float c) {
+  const int small = x < 0x1p-126f;
+  const int32_t bits = rg_intf(small ? x * 0x1p25f : x), top = bits - 0x3f3504f3;
+  const float k = (float)(top >> 23) - (small ? 25.0f : 0.0f), f = rg_bitsf(bits - (top & -0x800000)) - 1.0f;
+  const float s = f / (2.0f + f), z = s * s, h = 0.5f * f * f;
+  float p = 0x1.ddd172p-3f;
+  p = RG_FMAF(p, z, 0x1.245c38p-2f); p = RG_FMAF(p, z, 0x1.9999ecp-2f); p = RG_FMAF(p, z, 0x1.555556p-1f);
+  float v = k * 0x1.62e3p-1f - ((h - RG_FMAF(s, h + z * p, RG_FMAF(k, 0x1.2fefa2p-17f, c))) - f);
+  v = x == INFINITY ? INFINITY : v;
+  v = x == 0 ? -INFINITY : v;
+  return ((x < 0) | (x != x)) ? NAN : v;
+}
+RG_INLINE float rg_logf(float x) { return rg_log_withf(x, 0.0f); }
+RG_INLINE float rg_log1pf(float x) {
+  const float u = 1.0f + x, away = x > 1.0f ? 1.0f - (u - x) : x - (u - 1.0f);
+  const float c = ((u == 0) | (u == INFINITY)) ? 0.0f : away / u, v = rg_log_withf(u, c);
+  return x == 0 ? x : v;
+}
 /* Up to 0.625 a polynomial in x * x, beyond it 1 - 2 / (exp(2 |x|) + 1). */
 RG_INLINE float rg_tanhf(float x) {
-  const float y = __builtin_fabsf(x), capped = y > 10.0f ? 10.0f : y, twice = 2.0f * capped, z = x * x;
-  const float shifted = twice * 0x1.715476p0f + RG_ROUNDF, k = shifted - RG_ROUNDF;
-  const float r = (twice - k * 0x1.63p-1f) - k * -0x1.bd0106p-13f;
-  float q = 0x1.6da86ap-10f;
-  q = q * r + 0x1.1249a2p-7f; q = q * r + 0x1.55546cp-5f; q = q * r + 0x1.55547ap-3f; q = q * r + 0.5f;
-  const float e = (1.0f + (r + r * r * q)) * rg_bitsf((rg_intf(shifted) - rg_intf(RG_ROUNDF) + 127) * 0x800000);
+  const float y = __builtin_fabsf(x), capped = y > 10.0f ? 10.0f : y, z = x * x;
+  RG_REDUCEDF(2.0f * capped);
+  const float e = (1.0f + RG_FMAF(r * r, rg_tailf(r), r)) * rg_bitsf((n + 127) * 0x800000);
   float p = -0x1.73641ap-8f;
-  p = p * z + 0x1.519c92p-6f; p = p * z - 0x1.b827fep-5f; p = p * z + 0x1.110692p-3f; p = p * z - 0x1.555530p-2f;
-  const float near = y + y * z * p, far = 1.0f - 2.0f / (e + 1.0f);
+  p = RG_FMAF(p, z, 0x1.519c92p-6f); p = RG_FMAF(p, z, -0x1.b827fep-5f); p = RG_FMAF(p, z, 0x1.110692p-3f);
+  p = RG_FMAF(p, z, -0x1.555530p-2f);
+  const float near = RG_FMAF(y * z, p, y), far = 1.0f - 2.0f / (e + 1.0f);
   return __builtin_copysignf(y < 0.625f ? near : far, x);
 }
 RG_INLINE float rg_sinf(float x) { return (float)rg_sin(x); }

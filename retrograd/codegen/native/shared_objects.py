@@ -51,6 +51,10 @@ EFFORT = {  # by lines of C, from which on more of it takes seconds
 }
 LOOPS = 20  # vectorised loops, from which on GCC keeps so much across them that it takes registers and time
 LEAN = ("-O3", "-fno-tree-pre", "-fno-gcse", "-fno-tree-dominator-opts", "--param=max-completely-peeled-insns=100")
+# For loops over functions that limit their arguments: GCC would compute with the limits in branches, and choose each
+# number of the function by itself.
+LIMITED = ("-O3", "-fno-tree-pre", "-fno-thread-jumps")
+LIMITS = ("= rg_exp(", "= rg_erf(")
 CLANG = {20_000: ("-O1",), 3000: ("-O2",)}
 PATIENCE = 120  # seconds for one compilation: the longest of the benchmark takes 15, and 40 on a busy machine
 ANSWER = 10  # seconds for what a compiler says of itself
@@ -204,7 +208,8 @@ def _flags_for(tool: Compiler, source: str) -> tuple[str, ...]:
     """The flags for a source. With less effort, marked loops are vectorised, too."""
     lines, clang = source.count("\n"), "clang" in tool.version
     efforts = CLANG if clang else EFFORT
-    usual = ("-O3",) if clang or source.count(SIMD) < LOOPS else LEAN
+    limited = any(call in source for call in LIMITS)
+    usual = ("-O3",) if clang else LEAN if source.count(SIMD) >= LOOPS else LIMITED if limited else ("-O3",)
     effort = next((flags for least, flags in efforts.items() if lines > least), usual)
     return at_effort(tool.flags, effort)
 
