@@ -107,6 +107,22 @@ def test_numbers_in_single_precision_stay_so_in_compiled_code():
     assert rg.jit(lambda x: sp.xlogy(2.0, x))(x).dtype == sp.xlogy(2.0, x).dtype
 
 
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+def test_gradients_beside_constants_stay_in_single_precision(backend):
+    x, half, halves = np.array([0.2, 0.5, 0.7], np.float32), np.float32(0.5), np.full(3, 0.5, np.float32)
+    for f in (
+        lambda x: sp.betainc(0.5, 0.7, x),
+        lambda x: sp.betainc(x, 0.7, 0.3),
+        lambda x: sp.betaincinv(0.5, 0.7, x),
+        lambda x: sp.betainc(halves, halves, x),
+        lambda x: sp.gammainc(half, x),
+        lambda x: sp.gammainccinv(half, x),
+        lambda x: sp.stdtr(x, 0.5),
+    ):
+        assert rg.grad(lambda x, f=f: np.sum(f(x)), backend=backend)(x).dtype == np.float32
+        assert rg.jvp(f, (x,), (x,))[1].dtype == np.float32
+
+
 def test_the_dilogarithm_of_complex_numbers():
     z = np.array([-1.7 + 0.0j, complex(-1.7, -0.0), 0.3 + 0.4j, 1.0 + 0.0j, 1.0 + 1e-9j, 2.5 - 1.0j])
     found = rg.jvp(sp.spence, (z,), (np.ones_like(z),))[1]

@@ -25,7 +25,7 @@ def binormal(h, k, r):
         points = np.stack([h[at], k[at]], axis=-1)
         cov = np.array([[1.0, one], [one, 1.0]])
         found[at] = scipy.stats.multivariate_normal.cdf(points, cov=cov, allow_singular=True)
-    return found[()]
+    return found.astype(r.dtype)[()]
 """
 
 
