@@ -141,6 +141,21 @@ def test_they_are_so_in_single_precision(row: Row) -> None:
     known(row, np.float32, 5e-6)
 
 
+@pytest.mark.parametrize(("x", "p"), [(1e-3, 5.0), (1e-8, 5.0), (1e5, -3.0), (2.0, 1e-9), (2.0, 0.7), (0.5, -2.0)])
+def test_the_hessian_of_boxcox_is_symmetric(x: float, p: float) -> None:
+    expected = x ** (p - 1) * np.log(x)
+    np.testing.assert_allclose(rg.grad(rg.grad(sp.boxcox, 1), 0)(x, p), expected, rtol=1e-14)
+    np.testing.assert_allclose(rg.grad(rg.grad(sp.boxcox, 0), 1)(x, p), expected, rtol=1e-14)
+
+
+def test_the_slope_of_boxcox_by_the_power_is_right_at_the_edges() -> None:
+    with np.errstate(over="ignore"):
+        assert rg.grad(sp.boxcox, 1)(10.0, 400.0) == np.inf
+    assert rg.grad(rg.grad(sp.boxcox, 1), 0)(0.0, 0.5) == 0.0
+    near = rg.grad(sp.boxcox, 1)(np.float32(2.0), np.float32(-1.09375))  # of parts that nearly cancel
+    np.testing.assert_allclose(near, 0.1473243775128907, rtol=5e-7)
+
+
 @pytest.mark.parametrize("name", ["t", "gamma", "beta", "poisson"])
 def test_densities_of_ordinary_parameters_are_those_of_scipy(name: str) -> None:
     shapes = np.array([0.01, 0.5, 1.0, 3.0, 9.9, 10.1, 11.0, 19.9, 20.1, 40.0])

@@ -69,13 +69,20 @@ def _exprel_slope(x: Symbol, out: Any) -> Any:
 exprel: Primitive = special("exprel", push(lambda t, out, x: t * _exprel_slope(x, out)))
 
 
+CLOSE = 0.75  # |p log x| below which one more term of the same series takes the place of the closed form
+
+
 def _boxcox_power_push(t: Symbol, out: Symbol, x: Symbol, power: Symbol) -> Any:
-    """(xᵖ - 1)/p is log x exprel(p log x), which holds at p = 0; at x = 0 it is -1/p."""
+    """(xᵖ (log x - 1/p) + 1/p)/p, and log² x exprel'(p log x) near p log x = 0; at x = 0 it is 1/p²."""
     edge = logical_and(eq(x, 0), gt(power, 0))
-    logarithm = log(where(edge, 1, x))
+    inside = where(edge, 1, x)
+    logarithm = log(inside)
     grown = logarithm * power
-    inside = square(logarithm) * _exprel_slope(grown, exprel(grown))
-    return t * where(edge, 1 / square(where(edge, power, 1)), inside)
+    near = logical_and(lt(abs_(grown), CLOSE), eq(edge, False))
+    inverse = 1 / where(near, 1, power)
+    far = (where(edge, 0, inside**power * (logarithm - inverse)) + inverse) * inverse
+    series = polynomial(where(near, grown, 0), coefficients=(17 / math.factorial(18), *TERMS))
+    return t * where(near, square(logarithm) * series, far)
 
 
 boxcox = special("boxcox", push(lambda t, out, x, p: t * x ** (p - 1)), push(_boxcox_power_push))
