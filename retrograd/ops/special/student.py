@@ -16,7 +16,8 @@ from ..batching import elementwise
 from ..bessel import polynomial
 from ..complex import abs_, sign
 from ..elementary import exp, log
-from ..elementwise import function, ge, lt, square, where
+from ..elementwise import function, ge, gt, lt, square, where
+from ..extrema import minimum
 from ..shape import before_broadcast
 from .declare import special
 from .densities import ARTANH
@@ -208,28 +209,58 @@ student_slope: Primitive = primitive(
 )
 
 
-def _freedom_push(t: Symbol, out: Symbol, df: Symbol, x: Symbol) -> Any:
+def freedom_slope(df: Symbol, x: Symbol) -> Any:
+    """The derivative of the distribution function by ν."""
     many = ge(df, MANY)
-    return t * where(many, student_slope(df, x), _slope_by_beta(where(many, MANY, df), x))
+    return where(many, student_slope(df, x), _slope_by_beta(where(many, MANY, df), x))
+
+
+FAR = 1e10  # a variable from which on a tail is (ν/t²)^(ν/2)/(ν B(ν/2, ½)) to rounding; its square may overflow
+
+
+def _tail_rate(df: Symbol, size: Symbol) -> Any:
+    """The derivative by ν of the logarithm of the tail beyond a large number."""
+    return student_rate(df) + (1 + log(df) - 1 / df) * 0.5 - log(size)
 
 
 def _slope_by_beta(df: Symbol, x: Symbol) -> Any:
     """From the incomplete beta function at ν/(ν + t²) in the tails, at t²/(ν + t²) near 0, where either is exact."""
-    squared, half = square(x), df * 0.5
+    size, half = abs_(x), df * 0.5
+    far = gt(size, FAR)
+    inner, outer = where(far, FAR, size), where(far, size, FAR)
+    squared = square(inner)
     whole = df + squared
     near = lt(squared, df)
     tail, centre = where(near, 0.5, df / whole), where(near, squared / whole, 0.5)
     one_half = half * 0 + 0.5
-    moved = exp((half - 1) * log(df / whole) - betaln(half, one_half)) * abs_(x) / (whole * whole**0.5)
+    log_beta = betaln(half, one_half)
+    moved = exp((half - 1) * log(df / whole) - log_beta) * inner / (whole * whole**0.5)
     by_tail = betainc_slope(half, one_half, tail, first=True) * 0.5 + moved
     by_centre = betainc_slope(one_half, half, centre, first=False) * 0.5 - moved
-    return sign(x) * where(near, by_centre, -by_tail) * 0.5
+    last = exp(half * log(df) - df * log(outer) - log_beta) / df * _tail_rate(df, outer)
+    return sign(x) * where(far, -last, where(near, by_centre, -by_tail) * 0.5)
 
 
-stdtr = special("stdtr", push(_freedom_push), push(lambda t, out, df, x: t * exp(log_student_density(df, x))))
-# the quantile: where T(x, ν) = p stays the same
-stdtrit = special(
-    "stdtrit",
-    push(lambda t, out, df, p: -(_freedom_push(t, out, df, out) * exp(-log_student_density(df, out)))),
-    push(lambda t, out, df, p: t * exp(-log_student_density(df, out))),
+def _quantile_freedom_push(t: Symbol, out: Symbol, df: Symbol, p: Symbol) -> Any:
+    """Where T(x, ν) = p stays the same; far out the density is ν/|x| times the tail, which cancels."""
+    size = abs_(out)
+    far = gt(size, FAR)
+    x = where(far, FAR, out)
+    direct = -(t * (freedom_slope(df, x) * exp(-log_student_density(df, x))))
+    few = where(far, df, 1)
+    return where(far, t * (out / few * _tail_rate(few, where(far, size, 1))), direct)
+
+
+def _quantile_push(t: Symbol, out: Symbol, df: Symbol, p: Symbol) -> Any:
+    size = abs_(out)
+    far = gt(size, FAR)
+    tail = where(far, minimum(p, 1 - p), 1)
+    return t * where(far, size / df / tail, exp(-log_student_density(df, where(far, FAR, out))))
+
+
+stdtr = special(
+    "stdtr",
+    push(lambda t, out, df, x: t * freedom_slope(df, x)),
+    push(lambda t, out, df, x: t * exp(log_student_density(df, x))),
 )
+stdtrit = special("stdtrit", push(_quantile_freedom_push), push(_quantile_push))
