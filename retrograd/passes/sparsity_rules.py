@@ -22,10 +22,13 @@ Shape = tuple[int, ...]
 ELEMENTWISE = frozenset(
     {
         "bessel_i",
+        "beta_left",
+        "binom_fall",
         "cast",
         "clip",
         "copy",
         "digamma_rise",
+        "gamma_left",
         "i0",
         "imag",
         "log_beta_density",
@@ -33,6 +36,8 @@ ELEMENTWISE = frozenset(
         "log_gamma_density",
         "log_ratio",
         "log_student_density",
+        "mirrored_drop",
+        "mirrored_rise",
         "nan_to_num",
         "normal_ratio",
         "owned",

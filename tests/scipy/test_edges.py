@@ -123,6 +123,10 @@ def test_gradients_beside_constants_stay_in_single_precision(backend):
         assert rg.jvp(f, (x,), (x,))[1].dtype == np.float32
 
 
+def test_a_coefficient_of_no_choice_has_a_finite_gradient():
+    assert rg.grad(lambda k: sp.comb(10.0, k))(11.0) == 0.0
+
+
 def test_the_dilogarithm_of_complex_numbers():
     z = np.array([-1.7 + 0.0j, complex(-1.7, -0.0), 0.3 + 0.4j, 1.0 + 0.0j, 1.0 + 1e-9j, 2.5 - 1.0j])
     found = rg.jvp(sp.spence, (z,), (np.ones_like(z),))[1]

@@ -40,6 +40,26 @@ for _name in ("beta", "betaln"):
     declare(_name, binary(positive, positive, dtypes=REAL))
 declare("poch", binary(positive, positive, dtypes=REAL))
 declare("binom", binary(between(3.1, 4.0), positive, dtypes=REAL))
+declare("poch", binary(between(-1.8, -1.2), positive, dtypes=REAL))
+declare(
+    "binom",
+    binary(between(0.2, 0.8), between(2.2, 2.8), dtypes=REAL),
+    binary(positive, between(-1.8, -1.2), dtypes=REAL),
+)
+for _dtype in REAL:
+    for _kind in ((2, 3), (3,), (), "scalar"):
+        for _domain in (between(-1.8, -1.2), between(0.3, 0.4)):
+            _point, _mask = (a(_kind, _dtype, positive), a(_kind, _dtype, _domain)), a(_kind, "?")
+            for _name in ("beta_left", "gamma_left"):
+                declare(_name, case(*_point, a(_kind, _dtype, between(-0.2, 0.2)), _mask))
+            declare("mirrored_rise", case(*_point[::-1], _mask))
+            for _order in (2, 3):
+                declare("mirrored_drop", case(*_point[::-1], _mask, s=_order))
+_far = (a((3,), "d", between(-40.8, -40.2)), a((3,), "d", between(-34.8, -34.2)))
+declare("gamma_left", case(*_far, a((3,), "d", between(-0.2, 0.2)), a((3,), "?", positive)))
+declare("binom_fall", same(normal, between(3.1, 4.0), positive, dtypes=REAL))
+declare("binom_fall", same(normal, between(0.2, 0.8), between(2.2, 2.8), dtypes=REAL))
+declare("binom_fall", same(normal, positive, between(-1.8, -1.2), dtypes=REAL))
 for _name in ("gammainc", "gammaincc"):
     declare(_name, binary(positive, positive, dtypes=REAL))
 for _name in ("gammaincinv", "gammainccinv"):

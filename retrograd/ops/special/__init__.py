@@ -7,6 +7,7 @@ from . import (
     elliptic,
     entropy,
     gamma,
+    gamma_ratios,
     hypergeometric,
     incomplete,
     incomplete_beta,

@@ -132,13 +132,3 @@ betaln = special(
     push(lambda t, out, a, b: -(t * digamma_rise(a, b))),
     push(lambda t, out, a, b: -(t * digamma_rise(b, a))),
 )
-poch = special(
-    "poch",
-    push(lambda t, out, z, m: t * (out * digamma_rise(z, m))),
-    push(lambda t, out, z, m: t * (out * digamma(z + m))),
-)
-binom = special(
-    "binom",
-    push(lambda t, out, n, k: t * (out * digamma_rise(n - k + 1, k))),
-    push(lambda t, out, n, k: t * (out * (digamma(n - k + 1) - digamma(k + 1)))),
-)

@@ -64,19 +64,24 @@ REGISTRY.describe(
         "relative_gap": NumberText("({1} - {0}) / {1}"),
         "student_weight": NumberText("({0} + 1.0) / ({0} + {1})"),
         "pseudo_huber_pull": NumberText("{1} / {number}(np.hypot({1} / {0}, 1.0))"),
-        "student_rate": NumberText("{number}(student_rate({0}))"),
-        "log_beta_density": NumberText("{number}(log_beta_density({0}, {1}, {2}))"),
     },
 )
-OF_TWO = (
+HELPERS = (  # functions that take numbers, too
+    "beta_left",
+    "binom_fall",
     "digamma_rise",
+    "gamma_left",
+    "log_beta_density",
     "log_excess",
     "log_gamma_density",
     "log_ratio",
     "log_student_density",
+    "mirrored_rise",
     "pseudo_huber_by_width",
+    "student_rate",
+    "zeta",
 )
-REGISTRY.describe("numbers", {name: NumberText(f"{{number}}({name}({{0}}, {{1}}))") for name in OF_TWO})
+REGISTRY.describe("numbers", {name: NumberText(f"{{number}}({REGISTRY[name].numpy.code})") for name in HELPERS})
 
 
 @cache
