@@ -32,8 +32,9 @@ SHAPES = "array concatenate copy diag empty owned permute reshape roll tril triu
 SORTING = "argpartition argsort digitize lexsort partition searchsorted sort"
 SPECIAL = (
     "bessel_i beta_left betainc_slope binom_fall binormal digamma_rise gamma_left gammainc_slope i0 lambertw "
-    "log_beta_density log_excess log_gamma_density log_ratio log_student_density mirrored_drop mirrored_rise "
-    "pseudo_huber_by_width pseudo_huber_pull relative_gap student_rate student_slope student_weight zeta zeta_drop"
+    "log_beta_density log_betainc log_betaincc log_excess log_gamma_density log_gammainc log_gammaincc log_ratio "
+    "log_stdtr log_student_density mirrored_drop mirrored_rise pseudo_huber_by_width pseudo_huber_pull relative_gap "
+    "student_rate student_slope student_weight zeta zeta_drop"
 )
 RECURRENCES = "lfilter lfilter_from polynomial recurrence"
 FAMILIES: dict[str, str] = {

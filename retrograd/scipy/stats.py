@@ -19,6 +19,7 @@ import numpy as np
 
 from ..ir.primitive import Primitive
 from ..ops.special.densities import log_beta_density, log_gamma_density
+from ..ops.special.log_probabilities import log_betainc, log_betaincc, log_gammainc, log_gammaincc, log_stdtr
 from ..ops.special.student import log_student_density
 from ..tracer.array import apply, shadow_of
 from ..tracer.class_methods import Method, methods
@@ -87,6 +88,7 @@ def _recorded(primitive: Primitive) -> Formula:
 
 
 _gamma_log_density = _recorded(log_gamma_density)
+_log_gammainc, _log_gammaincc, _log_stdtr = map(_recorded, (log_gammainc, log_gammaincc, log_stdtr))
 
 
 def _chi2_log_density(y: Any, df: Any) -> Any:
@@ -106,6 +108,8 @@ CONTINUOUS: dict[str, Family] = {
         _recorded(log_student_density),
         cdf=lambda y, df: SPECIAL.stdtr(df, y),
         sf=lambda y, df: SPECIAL.stdtr(df, -y),
+        logcdf=_log_stdtr,
+        logsf=lambda y, df: _log_stdtr(-y, df),
         ppf=lambda q, df: where(q == 0, -math.inf, SPECIAL.stdtrit(df, where(q == 0, 0.5, q))),
     ),
     "beta": Family(
@@ -114,6 +118,8 @@ CONTINUOUS: dict[str, Family] = {
         high=1,
         cdf=lambda y, a, b: SPECIAL.betainc(a, b, y),
         sf=lambda y, a, b: SPECIAL.betaincc(a, b, y),
+        logcdf=_recorded(log_betainc),
+        logsf=_recorded(log_betaincc),
         ppf=lambda q, a, b: SPECIAL.betaincinv(a, b, q),
     ),
     "gamma": Family(
@@ -121,6 +127,8 @@ CONTINUOUS: dict[str, Family] = {
         low=0,
         cdf=lambda y, a: SPECIAL.gammainc(a, y),
         sf=lambda y, a: SPECIAL.gammaincc(a, y),
+        logcdf=_log_gammainc,
+        logsf=_log_gammaincc,
         ppf=lambda q, a: SPECIAL.gammaincinv(a, q),
     ),
     "chi2": Family(
@@ -128,6 +136,8 @@ CONTINUOUS: dict[str, Family] = {
         low=0,
         cdf=lambda y, df: SPECIAL.gammainc(0.5 * df, 0.5 * y),
         sf=lambda y, df: SPECIAL.gammaincc(0.5 * df, 0.5 * y),
+        logcdf=lambda y, df: _log_gammainc(0.5 * y, 0.5 * df),
+        logsf=lambda y, df: _log_gammaincc(0.5 * y, 0.5 * df),
         ppf=lambda q, df: 2 * SPECIAL.gammaincinv(0.5 * df, q),
     ),
     "laplace": Family(
@@ -161,6 +171,8 @@ DISCRETE: dict[str, Family] = {
         valid=lambda mu: mu >= 0,
         cdf=lambda k, mu: SPECIAL.gammaincc(k + 1, mu),
         sf=lambda k, mu: SPECIAL.gammainc(k + 1, mu),
+        logcdf=lambda k, mu: _log_gammaincc(mu, k + 1),
+        logsf=lambda k, mu: _log_gammainc(mu, k + 1),
     ),
 }
 
@@ -191,7 +203,7 @@ def _sf(family: Family, y: Any, shapes: Any) -> Any:
 
 def _logcdf(family: Family, y: Any, shapes: Any) -> Any:
     if family.logcdf:
-        return family.logcdf(y, *shapes)
+        return _within(family.logcdf, family, y, shapes, -math.inf, 0.0)
     return _log_of(_cdf(family, y, shapes), _sf(family, y, shapes))
 
 

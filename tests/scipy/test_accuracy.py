@@ -152,6 +152,70 @@ def test_they_are_so_in_single_precision(row: Row) -> None:
     known(row, np.float32, 5e-6)
 
 
+# The same without the value, where it or the second derivative has fewer digits.
+SLOPES: list[tuple[Any, int, tuple[float, ...], float, float]] = [
+    (sp.binom, 0, (1e-08, 3.0), 0.3333333233333334, -0.99999999),
+    (sp.binom, 1, (1e-08, 3.0), -0.3333333294444443, 0.22222218936384247),
+    (sp.binom, 0, (-0.7, 1e-09), 1.2245364547922527e-08, -7.527253659015254e-08),
+    (sp.binom, 0, (1e09, -1.2), 3.2671762349462742e-21, -7.187787708975237e-30),
+    (sp.binom, 1, (-0.7, 0.3), -3.333333333333333, 2.7201651735648866),
+    (sp.poch, 0, (0.3, 1e-09), 1.2245364465581778e-08, -7.527253580356233e-08),
+    (sp.poch, 0, (-200.5, 100.0), -8.209044805935865e216, 5.590553564096369e216),
+    (sp.poch, 0, (-1.0, 0.5), 3.544907701811032, -2.738755711800145),
+    (st.poisson.logsf, 1, (170.0, 1.0), 170.00584755562585, -170.9999662059285),
+    (st.chi2.logcdf, 0, (1.0, 300.0), 149.50332211344374, -149.99998910971965),
+    (st.beta.logcdf, 0, (1e-08, 38.0, 2.0), 3799999999.025641, -3.8e17),
+    (st.beta.logsf, 0, (0.999, 2.0, 100.0), -99999.00891972242, -100000000.98223993),
+    (st.t.logcdf, 0, (-10000000000.0, 29.0), 2.9e-09, 2.9e-19),
+    (st.t.logsf, 0, (100000.0, 60.0), -0.0005999999964580645, 5.999999893741937e-09),
+]
+
+
+@pytest.mark.parametrize(("f", "place", "point", "first", "second"), SLOPES)
+def test_derivatives_are_right_where_values_are_tiny(
+    f: Any, place: int, point: tuple[float, ...], first: float, second: float
+) -> None:
+    x, g = point[place], of_one(f, place, point)
+    np.testing.assert_allclose(rg.grad(g)(x), first, rtol=2e-12)
+    np.testing.assert_allclose(rg.jvp(g, (x,), (1.0,))[1], first, rtol=2e-12)
+    np.testing.assert_allclose(rg.grad(rg.grad(g))(x), second, rtol=1e-10)
+    np.testing.assert_allclose(rg.hessian(g)(x), second, rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    ("f", "x", "shape", "slope"),
+    [
+        (st.chi2.logcdf, 1.0, 300.0, -2.853567052287965),
+        (st.t.logcdf, -1e10, 29.0, -20.859147305412005),
+    ],
+)
+def test_slopes_by_parameters_are_right_where_values_are_tiny(f: Any, x: float, shape: float, slope: float) -> None:
+    np.testing.assert_allclose(rg.grad(f, 1)(x, shape), slope, rtol=2e-12)
+
+
+@pytest.mark.parametrize(
+    ("f", "points"),
+    [
+        (sp.binom, [(0.5, 1.5), (10.0, 3.0), (10.0, -1.0), (10.3, 12.2), (0.2, 0.3), (-0.7, 1e-9)]),
+        (sp.poch, [(-1.0, 0.5), (2.0, 1.5), (-3.3, 5.0), (0.3, 0.4), (0.3, 1e-9), (-40.7, 10.1)]),
+    ],
+)
+def test_arrays_of_both_sides_of_a_pole_have_derivatives_of_their_elements(f: Any, points: Any) -> None:
+    x, y = np.array(points).T
+    total = lambda x, y: np.sum(f(x, y))  # noqa: E731
+    for i in (0, 1):
+        slope = rg.grad(f, i)
+        expected = [slope(*p) for p in points]
+        np.testing.assert_allclose(rg.grad(total, i)(x, y), expected, rtol=1e-14)
+        np.testing.assert_allclose(rg.vmap(slope)(x, y), expected, rtol=1e-14)
+        single = rg.vmap(slope)(x[:5].astype(np.float32), y[:5].astype(np.float32))
+        assert single.dtype == np.float32
+        np.testing.assert_allclose(single, expected[:5], rtol=5e-6)
+        for j in (0, 1):
+            bends = [rg.grad(slope, j)(*p) for p in points]
+            np.testing.assert_allclose(rg.vmap(rg.grad(slope, j))(x, y), bends, rtol=1e-13)
+
+
 @pytest.mark.parametrize(("x", "p"), [(1e-3, 5.0), (1e-8, 5.0), (1e5, -3.0), (2.0, 1e-9), (2.0, 0.7), (0.5, -2.0)])
 def test_the_hessian_of_boxcox_is_symmetric(x: float, p: float) -> None:
     expected = x ** (p - 1) * np.log(x)

@@ -91,6 +91,12 @@ for _first in (True, False):
 for _name in ("betainc", "betaincc", "betaincinv", "betainccinv"):
     declare(_name, same(positive, positive, between(0.2, 0.8), dtypes="d"))
 
+for _name in ("log_gammainc", "log_gammaincc"):
+    declare(_name, binary(positive, positive, dtypes=REAL))
+for _name in ("log_betainc", "log_betaincc"):
+    declare(_name, same(positive, positive, between(0.2, 0.8), dtypes="d"))
+declare("log_stdtr", binary(positive, normal, dtypes="d"), binary(between(31.0, 40.0), normal, dtypes="d"))
+
 for _domain in (between(-0.8, -0.1), between(0.1, 0.8)):
     declare("binormal", same(normal, normal, _domain, dtypes="d"))
 

@@ -11,6 +11,7 @@ from . import (
     hypergeometric,
     incomplete,
     incomplete_beta,
+    log_probabilities,
     normal,
     student,
 )
