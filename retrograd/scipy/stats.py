@@ -184,6 +184,8 @@ def _within(formula: Formula, family: Family, y: Any, shapes: Any, below: float,
     outside = y < family.low if family.high == math.inf else (y < family.low) | (y > family.high)
     if known(outside) and not np.any(outside):
         return formula(y, *shapes)
+    if known(outside):  # a slope by parameters may be infinite there, at a mean of 0
+        shapes = [where(outside, 1.0, x) for x in shapes]
     value = formula(where(outside, family.low + 0.5, y), *shapes)
     beside = below if below == above or family.high == math.inf else where(y < family.low, below, above)
     return where(outside, beside, value)

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 import scipy.special as sp
+import scipy.stats
 
 import retrograd as rg
 
@@ -133,3 +134,9 @@ def test_the_dilogarithm_of_complex_numbers():
     differences = (sp.spence(z + 1e-5) - sp.spence(z - 1e-5)) / 2e-5
     differences[1], differences[3] = np.conj(differences[0]), -1.0  # z + h loses the sign of the zero
     np.testing.assert_allclose(found, differences, rtol=1e-6)
+
+
+@pytest.mark.parametrize("mean", [0.0, 2.0])
+@pytest.mark.parametrize("name", ["logcdf", "logsf"])
+def test_counts_below_zero_have_no_slope(name: str, mean: float) -> None:
+    assert rg.grad(lambda mu: getattr(scipy.stats.poisson, name)(-1.0, mu))(mean) == 0.0
