@@ -33,7 +33,7 @@ def always_helped(*flags: str) -> Iterator[None]:
     tool = compiler()
     assert tool is not None
     with pytest.MonkeyPatch.context() as patch, rg.config(backend="native"):
-        flags = (*tool.flags, "-DWORTH=-1", "-DGAIN=1e9", *flags)
+        flags = (*tool.flags, "-DWORTH=-1", "-DLEAST=-1", "-DGAIN=1e9", *flags)
         patch.setattr(shared_objects, "compiler", lambda: replace(tool, flags=flags))
         patch.setattr(shared_objects, "_helpers", [0])
         yield
@@ -166,6 +166,30 @@ def test_helpers_compute_parts(threads: Any) -> None:
         threads(4)
         g(x)
         assert tasks() == before + 3 * (before > 0)
+
+
+def test_short_works_that_follow_each_other_have_helpers(threads: Any) -> None:
+    """All works are short here. On a busy machine, the fifth in a row wakes helpers, and a later one has them."""
+    x, w = PROGRAMS["rows"][1]
+    with always_helped("-DWORTH=1e18", "-DROW=4", "-DAWAKE=1000000000"):
+        g = rg.grad(rows)
+        threads(1)
+        alone, before = g(x, w), tasks()
+        threads(3)
+        for _ in range(30):
+            np.testing.assert_array_equal(g(x, w), alone)
+        assert tasks() == before + 2 * (before > 0)
+
+
+def test_short_works_now_and_then_have_none(threads: Any) -> None:
+    x, w = PROGRAMS["rows"][1]
+    with always_helped("-DWORTH=1e18", "-DAWAKE=0"):
+        g = rg.grad(rows)
+        threads(3)
+        before = tasks()
+        for _ in range(30):
+            g(x, w)
+        assert tasks() == before
 
 
 def tasks() -> int:

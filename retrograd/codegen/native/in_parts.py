@@ -96,9 +96,8 @@ class PartWriter(NestWriter):
             return
         beside = {unit(r.aval.dtype) for r in sums if self.run_of(r) == 0}
         start, whole = f"least({size} * {{0}}, {n})", flat and len(beside) == 1
-        if whole:  # parts begin where blocks do
-            size = max(size, BLOCK * min(beside))
-            start = f"rg_block_start({n}, {size} * {{0}}, {min(beside)}, {BLOCK * min(beside)})"
+        if whole:
+            size, start = _whole_blocks(n, min(beside))
         parts, targets = -(-n // size), [self.target[r] for r in sums]
         kept = [self._kept_sum(r, parts, (size, n), flat, whole) for r in sums]
         with self.block() as block:
@@ -199,3 +198,14 @@ def _part_size(n: int, sums: int, flat: bool) -> int:
     if flat:
         return -(-size // ALIGNED) * ALIGNED
     return max(size, ROWS, -(-n * sums // SUMS)) if sums > 1 else size
+
+
+def _whole_blocks(n: int, beside: int) -> tuple[int, str]:
+    """How many of n terms a part of as many blocks as all others has, and where the part {0} begins.
+
+    All blocks are halves of halves of about the same size: the term in the middle of each tells it.
+    """
+    most = BLOCK * beside
+    blocks = 1 << (-(-n // most) - 1).bit_length()
+    size = -(-n * max(blocks // MOST, 1) // blocks)
+    return size, f"rg_block_start({n}, {size} * {{0}} + {n // (2 * blocks)}, {beside}, {most})"

@@ -9,10 +9,17 @@
 enum { HELPERS = 255 };
 #ifndef WORTH
 #define WORTH 100000 /* nanoseconds of work from which helpers gain more than they cost */
+#define LEAST 20000  /* the same if they are awake */
 #define GAIN 0.85    /* of the time alone: work that takes longer with helpers does without them for a while */
 #endif
+#define LONG 1000000 /* the same, however long it takes to wake them */
+#define FAILURES 10  /* after so many, 2047 works do without helpers; after the first one, one */
+#ifndef ROW
+#define ROW 20       /* short works that follow each other, from which on helpers stay awake for them */
+#endif
+#ifndef AWAKE
 #define AWAKE 50000  /* nanoseconds that helpers wait for the next work before they sleep */
-#define REST 20      /* works without helpers, and twice as many each time that they do not gain again */
+#endif
 
 static struct {
   pthread_mutex_t lock;
@@ -21,7 +28,8 @@ static struct {
   int in_turn;                                       /* whether parts wait for those before them */
   int64_t next;                                      /* ... and the first of them that nobody has claimed */
   uint64_t claimed;                                  /* else a bit for each part, of at most 64 */
-  int beyond, open, taken, rest, failures;
+  int beyond, open, taken, rest, failures, called;
+  int64_t ended, row, until;                         /* when the last work ended, how many came at once, until when helpers wait */
   unsigned turn;
   int64_t helpers, asleep, inside;
 } pool = {.lock = PTHREAD_MUTEX_INITIALIZER, .wake = PTHREAD_COND_INITIALIZER};
@@ -60,8 +68,9 @@ static void *helper(void *number) {
   const int64_t own = (int64_t)(intptr_t)number;
   unsigned seen = 0, now;
   for (;;) {
-    const int64_t since = nanoseconds();
-    while ((now = __atomic_load_n(&pool.turn, __ATOMIC_SEQ_CST)) == seen && nanoseconds() - since < AWAKE) wait_a_bit();
+    const int64_t since = nanoseconds(), until = __atomic_load_n(&pool.until, __ATOMIC_RELAXED);
+    const int64_t end = until > since ? until : since + AWAKE;
+    while ((now = __atomic_load_n(&pool.turn, __ATOMIC_SEQ_CST)) == seen && nanoseconds() < end) wait_a_bit();
     if (now == seen) {
       pthread_mutex_lock(&pool.lock);
       __atomic_fetch_add(&pool.asleep, 1, __ATOMIC_SEQ_CST);
@@ -102,6 +111,38 @@ static void start_helpers(int64_t wanted) {
   pthread_sigmask(SIG_SETMASK, &before, 0);
 }
 
+static void do_without(void) {
+  pool.rest = (2 << pool.failures) - 1;
+  pool.failures = pool.failures + 2 < FAILURES ? pool.failures + 2 : FAILURES; /* a failure costs twice what a success gains */
+  pool.called = 0;
+}
+
+static void call_helpers(int64_t until) {
+  __atomic_store_n(&pool.until, nanoseconds() + until, __ATOMIC_RELAXED);
+  __atomic_fetch_add(&pool.turn, 1, __ATOMIC_SEQ_CST);
+  if (__atomic_load_n(&pool.asleep, __ATOMIC_SEQ_CST)) {
+    pthread_mutex_lock(&pool.lock);
+    pthread_cond_broadcast(&pool.wake);
+    pthread_mutex_unlock(&pool.lock);
+  }
+}
+
+/* Whether helpers gain for work that takes so long alone. To wake them takes as long as short work: if works follow each
+   other, sleeping helpers are woken for the next one, and the machine is busy if that finds them asleep. */
+static int gain(int64_t alone, int64_t start, int64_t threads) {
+  pool.row = start - __atomic_load_n(&pool.ended, __ATOMIC_RELAXED) < AWAKE ? pool.row + 1 : 0;
+  if (!pool.row) pool.called = 0;
+  if (pool.rest) { pool.rest--; return 0; }
+  const int awake = pool.helpers >= threads - 1 && !__atomic_load_n(&pool.asleep, __ATOMIC_SEQ_CST);
+  if (awake || alone > LONG || (alone > WORTH && !pool.row)) { pool.called = 0; return 1; }
+  if (alone <= WORTH && pool.row < ROW) return 0;
+  if (pool.called) { do_without(); return 0; }
+  if (pool.helpers < threads - 1) start_helpers(threads - 1);
+  pool.called = 1;
+  call_helpers(2 * alone);
+  return 0;
+}
+
 /* All parts but the first, with helpers; ``alone`` is the time that they would take without. */
 static int with_helpers(Part part, const void *given, int64_t n, int64_t threads, int in_turn, int64_t alone) {
   const int64_t start = nanoseconds();
@@ -109,37 +150,31 @@ static int with_helpers(Part part, const void *given, int64_t n, int64_t threads
   pool.part = part; pool.given = given; pool.n = n; pool.threads = threads;
   pool.in_turn = in_turn; pool.next = 1; pool.claimed = 1; pool.beyond = 0;
   __atomic_store_n(&pool.open, 1, __ATOMIC_SEQ_CST);
-  __atomic_fetch_add(&pool.turn, 1, __ATOMIC_SEQ_CST);
-  if (__atomic_load_n(&pool.asleep, __ATOMIC_SEQ_CST)) {
-    pthread_mutex_lock(&pool.lock);
-    pthread_cond_broadcast(&pool.wake);
-    pthread_mutex_unlock(&pool.lock);
-  }
+  call_helpers(0);
   const int beyond = claimed_parts(0);
   __atomic_store_n(&pool.open, 0, __ATOMIC_SEQ_CST);
   for (int64_t k = 0; __atomic_load_n(&pool.inside, __ATOMIC_SEQ_CST); k++) if (k < 2000) wait_a_bit(); else sched_yield();
-  if (nanoseconds() - start > GAIN * alone) {
-    pool.rest = REST << (pool.failures < 6 ? pool.failures++ : 6);
-  } else pool.failures = 0;
+  if (nanoseconds() - start > GAIN * alone) do_without(); else if (pool.failures) pool.failures--;
   return beyond | __atomic_load_n(&pool.beyond, __ATOMIC_RELAXED);
 }
 
 static int own_in_parts(Part part, const void *given, int64_t n, int64_t threads, int in_turn) {
   int beyond = 0;
-  int64_t k = 0;
+  int64_t k = 0, alone = 0;
   if (threads > 1 && n > 2) {
     const int64_t start = nanoseconds();
     beyond = part(given, k++);
-    const int64_t alone = (nanoseconds() - start) * (n - 1);
-    if (alone > WORTH && !__atomic_exchange_n(&pool.taken, 1, __ATOMIC_ACQUIRE)) {
-      if (!pool.rest) {
+    alone = (nanoseconds() - start) * (n - 1);
+    if (alone > LEAST && !__atomic_exchange_n(&pool.taken, 1, __ATOMIC_ACQUIRE)) {
+      if (gain(alone, start, threads)) {
         beyond |= with_helpers(part, given, n, threads, in_turn, alone);
         k = n;
-      } else pool.rest--;
+      }
       __atomic_store_n(&pool.taken, 0, __ATOMIC_RELEASE);
     }
   }
   for (; k < n; k++) beyond |= part(given, k);
+  if (alone > LEAST) __atomic_store_n(&pool.ended, nanoseconds(), __ATOMIC_RELAXED);
   return beyond;
 }
 
