@@ -10,6 +10,7 @@ import importlib.machinery
 import importlib.util
 import os
 import platform
+import re
 import shlex
 import shutil
 import signal
@@ -54,7 +55,7 @@ LEAN = ("-O3", "-fno-tree-pre", "-fno-gcse", "-fno-tree-dominator-opts", "--para
 # For loops over functions that limit their arguments: GCC would compute with the limits in branches, and choose each
 # number of the function by itself.
 LIMITED = ("-O3", "-fno-tree-pre", "-fno-thread-jumps")
-LIMITS = ("= rg_exp(", "= rg_erf(")
+LIMITS = re.compile(r"= rg_(?:cosh|erf|exp|exp2|expit|expm1|pow|sinh|tanh)f?\(v\d")
 CLANG = {20_000: ("-O1",), 3000: ("-O2",)}
 PATIENCE = 120  # seconds for one compilation: the longest of the benchmark takes 15, and 40 on a busy machine
 ANSWER = 10  # seconds for what a compiler says of itself
@@ -208,9 +209,8 @@ def _flags_for(tool: Compiler, source: str) -> tuple[str, ...]:
     """The flags for a source. With less effort, marked loops are vectorised, too."""
     lines, clang = source.count("\n"), "clang" in tool.version
     efforts = CLANG if clang else EFFORT
-    limited = any(call in source for call in LIMITS)
-    usual = ("-O3",) if clang else LEAN if source.count(SIMD) >= LOOPS else LIMITED if limited else ("-O3",)
-    effort = next((flags for least, flags in efforts.items() if lines > least), usual)
+    usual = LEAN if source.count(SIMD) >= LOOPS else LIMITED if LIMITS.search(source) else ("-O3",)
+    effort = next((flags for least, flags in efforts.items() if lines > least), ("-O3",) if clang else usual)
     return at_effort(tool.flags, effort)
 
 
