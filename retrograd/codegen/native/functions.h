@@ -72,11 +72,16 @@ RG_INLINE double rg_expm1(double x) {
   return x == 0 ? x : v;
 }
 
+/* x = (1 + f) * 2^whole with 1 + f in [sqrt(1/2), sqrt(2)), for a normal number x. */
+#define RG_SPLIT(x) \
+  const uint64_t top = rg_int(x) + (UINT64_C(1024) << 52) - 0x3fe6a09e667f3bcd; \
+  const double whole = rg_bits((int64_t)(top >> 52) + (rg_int(RG_ROUND) - 1024)) - RG_ROUND; \
+  const double f = rg_bits((top & 0xfffffffffffff) + 0x3fe6a09e667f3bcd) - 1.0
+
 /* log of m * 2^k with m in [sqrt(1/2), sqrt(2)), plus a small correction c; of a normal number x, which was scaled by 2^less. */
 RG_INLINE double rg_log_of(double x, double less, double c) {
-  const uint64_t top = rg_int(x) + (UINT64_C(1024) << 52) - 0x3fe6a09e667f3bcd;
-  const double k = rg_bits((int64_t)(top >> 52) + (rg_int(RG_ROUND) - 1024)) - RG_ROUND - less;
-  const double f = rg_bits((top & 0xfffffffffffff) + 0x3fe6a09e667f3bcd) - 1.0;
+  RG_SPLIT(x);
+  const double k = whole - less;
   const double s = f / (2.0 + f), z = s * s, h = 0.5 * f * f;
   const double w = z * z;
   double p = 1.479819860511658591e-01, q = 1.531383769920937332e-01;

@@ -10,9 +10,8 @@ RG_INLINE double rg_two_to(int64_t n) { return rg_bits((int64_t)((uint64_t)(n + 
    s = (m - 1) / (m + 1) and z = s * s. For positive numbers. */
 RG_INLINE double rg_long_log(double x, double *lost, double *k) {
   const double scaled = x < 0x1p-1022 ? x * 0x1p54 : x;
-  const int64_t bits = rg_int(scaled), top = bits - 0x3fe6a09e667f3bcd;
-  *k = rg_bits((top >> 52) + rg_int(RG_ROUND)) - RG_ROUND - (x < 0x1p-1022 ? 54.0 : 0.0);
-  const double f = rg_bits(bits - (top & (int64_t)0xfff0000000000000)) - 1.0;
+  RG_SPLIT(scaled);
+  *k = whole - (x < 0x1p-1022 ? 54.0 : 0.0);
   const double d = 2.0 + f, over = 1.0 / d, s = f * over;
   const double sl = RG_FMA(-s, f - (d - 2.0), RG_FMA(-s, d, f)) * over;
   const double z = s * s, zl = RG_FMA(s, s, -z) + 2.0 * s * sl;
@@ -34,7 +33,7 @@ RG_INLINE double rg_exp_with(double p, double c, int64_t m) {
   RG_REDUCED(y);
   const double more = (high - r) - low + (rg_sized(p) < 800.0 ? c : 0.0), s = r + more, lost = (r - s) + more;
   const double e = 1.0 + (s + (s * s * rg_tail(s) + lost));
-  const int64_t half = n >> 1;
+  const int64_t half = RG_HALF(n);
   return e * rg_two_to(half) * rg_two_to(n - half - m);
 }
 
@@ -57,7 +56,7 @@ RG_INLINE double rg_exp2(double x) {
   double y = x > 1025.0 ? 1025.0 : x;
   y = y < -1080.0 ? -1080.0 : y;
   const double shifted = y + RG_ROUND, k = shifted - RG_ROUND, r = (y - k) * 0x1.62e42fefa39efp-1;
-  const int64_t n = rg_int(shifted) - rg_int(RG_ROUND), half = n >> 1;
+  const int64_t n = rg_int(shifted) - rg_int(RG_ROUND), half = RG_HALF(n);
   return (1.0 + (r + r * r * rg_tail(r))) * rg_two_to(half) * rg_two_to(n - half);
 }
 
