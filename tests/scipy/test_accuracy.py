@@ -202,7 +202,10 @@ def test_slopes_by_parameters_are_right_where_values_are_tiny(f: Any, x: float, 
 )
 def test_arrays_of_both_sides_of_a_pole_have_derivatives_of_their_elements(f: Any, points: Any) -> None:
     x, y = np.array(points).T
-    total = lambda x, y: np.sum(f(x, y))  # noqa: E731
+
+    def total(x: Any, y: Any) -> Any:
+        return np.sum(f(x, y))
+
     for i in (0, 1):
         slope = rg.grad(f, i)
         expected = [slope(*p) for p in points]

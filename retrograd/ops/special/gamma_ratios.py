@@ -80,30 +80,30 @@ mirrored_rise: Primitive = primitive(
     ),
 )
 
-BETA_LEFT = """
-def beta_left(a, x, w, left):
+# a function of a and 1 - x, times cos(πw), on the left
+LEFT = """
+def on_the_left(function, a, x, w, left):
     if np.isscalar(left) and not left:
         return x - x
     left, found = np.asarray(left, bool), np.zeros(np.shape(left), np.asarray(x).dtype)
     if left.any():
         a, x, w = (np.broadcast_to(v, left.shape)[left].astype(np.float64) for v in (a, x, w))
-        found[left] = scipy.special.beta(a, 1 - x) * np.cos(np.pi * (w - 2 * np.rint(w / 2)))
+        found[left] = function(a, 1 - x) * np.cos(np.pi * (w - 2 * np.rint(w / 2)))
     return found[()]
 """
 # where gamma functions overflow or vanish, Γ(a) is mirrored, too
-GAMMA_LEFT = """
+GAMMA_LEFT = f"""
 def gamma_left(a, x, w, left):
-    if np.isscalar(left) and not left:
-        return x - x
-    left, found = np.asarray(left, bool), np.zeros(np.shape(left), np.asarray(x).dtype)
-    if left.any():
-        a, x, w = (np.broadcast_to(v, left.shape)[left].astype(np.float64) for v in (a, x, w))
-        far = (a < 0.5) & (np.minimum(a, x) < -30)
-        ratio = scipy.special.poch(1 - a, a - x) * np.pi
+{indent(LEFT.strip(), "    ")}
+
+    def product(a, y):
+        far = (a < 0.5) & (np.minimum(a, 1 - y) < -30)
+        ratio = scipy.special.poch(1 - a, a + y - 1) * np.pi
         size = np.divide(ratio, np.sin(np.pi * (a - 2 * np.rint(a / 2))), where=far, out=scipy.special.gamma(a))
-        size *= np.where(far, 1.0, scipy.special.gamma(1 - x))
-        found[left] = size * np.cos(np.pi * (w - 2 * np.rint(w / 2)))
-    return found[()]
+        size *= np.where(far, 1.0, scipy.special.gamma(y))
+        return size
+
+    return on_the_left(product, a, x, w, left)
 """
 
 
@@ -125,8 +125,8 @@ def _mirrored_side(a: Symbol, x: Symbol, left: Symbol) -> Any:
 beta_left: Primitive = primitive(
     "beta_left",
     _masked,
-    "beta_left({0}, {1}, {2}, {3})",
-    helper=BETA_LEFT,
+    "on_the_left(scipy.special.beta, {0}, {1}, {2}, {3})",
+    helper=LEFT,
     batch=elementwise,
     diff=(
         push(lambda t, out, a, x, w, left: -(t * (out * _rise(a, x, left)))),
@@ -158,10 +158,11 @@ def binom_fall(f, n, k):
         fall -= scipy.special.digamma(order)
         fall *= f
         return fall
-{indent(BETA_LEFT.rstrip(), "    ")}
+{indent(LEFT.rstrip(), "    ")}
 
     low, lower = np.less(rest, 0.5), np.less(order, 0.5)
-    sines = beta_left(n + 1, order, order, lower) - beta_left(n + 1, rest, rest, low)
+    beta = scipy.special.beta
+    sines = on_the_left(beta, n + 1, order, order, lower) - on_the_left(beta, n + 1, rest, rest, low)
     rest, order = np.where(low, 1 - rest, rest), np.where(lower, 1 - order, order)
     return f * (scipy.special.digamma(rest) - scipy.special.digamma(order)) + sines
 """
