@@ -40,7 +40,7 @@ for _name in ("beta", "betaln"):
     declare(_name, binary(positive, positive, dtypes=REAL))
 declare("poch", binary(positive, positive, dtypes=REAL))
 declare("binom", binary(between(3.1, 4.0), positive, dtypes=REAL))
-declare("poch", binary(between(-1.8, -1.2), positive, dtypes=REAL))
+declare("poch", binary(between(-1.8, -1.2), between(2.2, 2.8), dtypes=REAL))  # the sum is right of all poles
 declare(
     "binom",
     binary(between(0.2, 0.8), between(2.2, 2.8), dtypes=REAL),
