@@ -231,8 +231,10 @@ class Rewriting:
             return tell.shown(2, see.stored_attribute(arg))
         if name == "STORE_SUBSCR":
             return tell.shown(3, see.stored_item)
-        if name == "STORE_SLICE":
-            return [*tell.below(3, see.written), *tell.below(4, see.iterated)]
+        if name == "STORE_SLICE":  # of [values, container, start, stop]
+            made = [*[tell.op("COPY", 2)] * 2, tell.op("BUILD_SLICE", 2)]
+            copied = [*[tell.op("COPY", 5)] * 2, tell.op("COPY", 3), tell.op("BUILD_TUPLE", 3)]
+            return [*made, *copied, *tell(see.stored_item), *[tell.op("POP_TOP")] * 2]
         if name == "STORE_GLOBAL":
             return tell(see.stored_global(arg))
         if name == "STORE_DEREF" and isinstance(arg, FreeVar):
