@@ -1052,6 +1052,52 @@ def test_super_in_a_metaclass() -> None:
     assert float(f(2.0)) == 6.0
 
 
+class Above:
+    """What ``super`` finds: an array of the class, and one that a property gives."""
+
+    k = np.ones(2)
+
+    @property
+    def asked(self) -> Any:
+        return self.k
+
+
+class Below(Above):
+    k = np.zeros(2)
+
+    def own(self, x: Any) -> Any:
+        return np.sum(np.abs(super().k) * x)
+
+    def of_a_property(self, x: Any) -> Any:
+        return np.sum(np.abs(super().asked) * x)
+
+
+class OfItself(Below):
+    @classmethod
+    def of_the_class(cls, x: Any) -> Any:
+        return np.sum(np.abs(super().k) * x)
+
+
+ABOVE = super(Below, Below())
+FOUND_BY_SUPER: dict[str, tuple[Callable[[Any], Any], type]] = {
+    "in a method": (Below().own, Above),
+    "by a property": (Below().of_a_property, Below),
+    "in a class method": (OfItself.of_the_class, Below),
+    "of two arguments": (lambda x: np.sum(np.abs(super(Below, Below()).k) * x), Above),
+    "an attribute of super": (lambda x: np.sum(np.abs(getattr(ABOVE, "k")) * x), Above),  # noqa: B009 - as users do
+}
+
+
+@pytest.mark.parametrize("how", FOUND_BY_SUPER)
+def test_an_array_that_super_finds_is_an_input(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    f, owner = FOUND_BY_SUPER[how]
+    monkeypatch.setattr(owner, "k", np.array([2.0, 3.0]))
+    jitted, x = rg.jit(f), np.array([1.0, 10.0])
+    for first in (2.0, 5.0, 7.0):
+        owner.k[0] = first  # type: ignore[attr-defined]
+        assert float(jitted(x)) == first + 30.0
+
+
 # lists of captured arrays as operands of NumPy's functions
 
 WHOLE: dict[str, Callable[[list[Any], Any], Any]] = {

@@ -37,7 +37,7 @@ def attribute(reader: StateReader, obj: Any, name: str, value: Any) -> Any:
     if is_a(obj, super):
         proxy: Any = obj
         over(reader, (proxy.__thisclass__, proxy.__self__), name)
-        return reader.adopt(value, type(proxy.__self__), name)
+        return inherited(reader, (proxy.__thisclass__, proxy.__self__), name, value)
     if is_a(obj, ModuleType):
         return _of_module(reader, obj, name, value)
     if not reader.sees(obj):
@@ -215,10 +215,19 @@ def lacks(reader: StateReader, obj: Any, name: str) -> None:
 
 def over(reader: StateReader, given: Any, name: str) -> None:
     """Take note of what ``super(cls, obj).name`` reads: an attribute of one of the classes above."""
-    cls, obj = given
+    if _is_library_property(_defined(reader, _above(*given), name)):  # which cannot be asked again
+        reader.whole(given[1])
+
+
+def inherited(reader: StateReader, given: Any, name: str, value: Any) -> Any:
+    """What stands for the value of ``super(cls, obj).name``: an array belongs to the class that has it."""
+    owner = next((c for c in _above(*given) if name in vars(c) and not is_library(c)), type(given[1]))
+    return reader.adopt(value, owner, name)
+
+
+def _above(cls: type, obj: Any) -> tuple[type, ...]:
     mro = (obj if is_a(obj, type) and issubclass(obj, cls) else type(obj)).__mro__
-    if _is_library_property(_defined(reader, mro[mro.index(cls) + 1 :], name)):  # which cannot be asked again
-        reader.whole(obj)
+    return mro[mro.index(cls) + 1 :]
 
 
 def _defined(reader: StateReader, classes: Iterable[type], name: str) -> Any:

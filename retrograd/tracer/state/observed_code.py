@@ -59,6 +59,7 @@ class Shown(Protocol):
     globe: Any  # the value of a global, and whether it is about to be called
     name: Any  # a name in the body of a class, or in ``eval``
     over: Any  # (class, object) of ``super().name``
+    inherited: Any  # (super, class, object, value) of it
     compared: Any  # the operands of ``is``; it gives back what takes their places
     equated: Any  # the operands of ``==`` and ``!=``
     ordered: Any  # the operands of ``<`` and its kind
@@ -183,7 +184,8 @@ class Rewriting:
             return seen + tell.null_below() if call else seen
         if name == "LOAD_SUPER_ATTR":
             method, two, attr = arg
-            seen = [*tell.shown(2, see.over(attr)), op(name, (False, two, attr)), *tell(see.result)]
+            copied = [*tell.shown(2, see.over(attr)), *[op("COPY", 3)] * 3]
+            seen = [*copied, op(name, (False, two, attr)), op("BUILD_TUPLE", 4), *tell(see.inherited(attr))]
             return seen + tell.null_below() if method else seen
         if name == "LOAD_GLOBAL":
             call, found = arg

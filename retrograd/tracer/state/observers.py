@@ -16,7 +16,7 @@ from ..interception import INTERCEPTION, StandIn
 from ..python_numbers import LOOK_ALIKES
 from ..trace import CURRENT, READER
 from .attribute_observers import attribute_called
-from .attributes import over, result
+from .attributes import inherited, over, result
 from .called import AT_ONCE, call, which
 from .classes import BUFFERS, CONTAINERS, PLAIN, is_a, is_stateless
 from .code_rewriter import CodeRewriter
@@ -282,6 +282,19 @@ class Over(Observer):
         return given
 
 
+class Inherited(Observer):
+    """``super().name``: super, the class, the object and the value."""
+
+    __slots__ = ()
+
+    def passive(self, given: Any) -> Any:
+        return given[-1]
+
+    def active(self, reader: StateReader, given: Any) -> Any:
+        _, cls, obj, value = given
+        return inherited(reader, (cls, obj), self.name, value)
+
+
 class CalledSpread(Observer):
     """The callable, the arguments and the keywords of ``f(*args, **kw)``; it gives back what is called."""
 
@@ -355,7 +368,7 @@ class _AllObservers:
     attribute = staticmethod(attribute_called)
     globe = Global
     name = Name
-    over = Over
+    over, inherited = Over, Inherited
     cell = Cell
     stored_attribute = StoredAttribute
     stored_global = StoredGlobal
