@@ -23,6 +23,7 @@ MOST = 2.0  # units in the last place
 N = 40_000
 NAMES = {
     **{name: f"{name}l(x)" for name in ("exp", "log", "sin", "cos", "tanh", "erf", "log1p", "expm1", "atan")},
+    "exp_below": "expl(x)",
     "expit": "1 / (1 + expl(-x))",
     "sinh": "sinhl(x)",
     "cosh": "coshl(x)",
@@ -33,9 +34,19 @@ NAMES = {
     "log2": "log2l(x)",
     "log10": "log10l(x)",
 }
-LARGEST = {"exp": 745.0, "expm1": 709.0, "sinh": 710.0, "cosh": 710.0, "exp2": 1074.0, "asin": 1.0, "acos": 1.0}
+LARGEST = {
+    "exp": 745.0,
+    "exp_below": 800.0,
+    "expm1": 709.0,
+    "sinh": 710.0,
+    "cosh": 710.0,
+    "exp2": 1074.0,
+    "asin": 1.0,
+    "acos": 1.0,
+}
 LARGEST |= {"sin": 2.0**45, "cos": 2.0**45, "erf": 6.5, "expit": 745.0, "tanh": 30.0}
 POSITIVE = ("log", "log2", "log10")
+NEVER_POSITIVE = ("exp_below",)
 OF_TWO = {
     "pow": "powl(x, y)",
     "atan2": "atan2l(x, y)",
@@ -139,6 +150,8 @@ def samples(name: str, dtype: str, n: int) -> np.ndarray:
     x = np.concatenate([*found, ends])
     if name in POSITIVE:
         x = np.abs(x)
+    if name in NEVER_POSITIVE:
+        x = -np.abs(x)
     x = x[np.abs(x) <= most]
     return np.ascontiguousarray(x[x > -1] if name == "log1p" else x, dtype)
 
@@ -192,7 +205,7 @@ def test_functions_of_two_numbers_are_within_two_units_of_many(name: str, dtype:
 def test_special_values(name: str, dtype: str, checks: ctypes.CDLL) -> None:
     tiny, largest = np.finfo(dtype).smallest_subnormal, np.finfo(dtype).max
     points = [0.0, np.inf, np.nan, tiny, 0.5, 1.0, 1.5, 2.0, 3.0, largest]
-    x = np.array([*points, *np.negative(points)], dtype)
+    x = np.array([*([] if name in NEVER_POSITIVE else points), *np.negative(points)], dtype)
     first, second = (np.ascontiguousarray(v.reshape(-1)) for v in np.meshgrid(x, x))
     assert worst(checks, name, first, second) <= MOST
 
@@ -210,6 +223,26 @@ def test_bits_are_the_same_at_every_width_and_position(width: str, checks: ctype
             assert whole == bits(others, name, x, y), (name, dtype)
             parts = [bits(checks, name, x[k : k + n], y[k : k + n]) for k, n in cut(len(x))]
             assert whole == b"".join(parts), (name, dtype)
+
+
+@pytest.mark.parametrize("flags", [[], ["-march=x86-64"]])
+def test_an_exponential_has_the_same_bits_where_the_sign_is_known(flags: list[str], tmp_path: Path) -> None:
+    if not all(map(_takes, flags)):
+        pytest.skip("this machine is of another kind")
+    made = library(source(), tmp_path, flags)
+    for dtype in ("f8", "f4"):
+        ends = [-0.0, -np.inf, np.nan, -np.finfo(dtype).max, -np.finfo(dtype).smallest_subnormal]
+        x = np.concatenate([samples("exp_below", dtype, N), np.array(ends, dtype)])
+        assert bits(made, "exp_below", x, x) == bits(made, "exp", x, x), dtype
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nan_of_any_payload_stays_nan(name: str, checks: ctypes.CDLL) -> None:
+    """R marks missing numbers so; scales are made from the last bits of numbers."""
+    for dtype, quiet, top in (("f8", 0x7FF8 << 48, 1 << 51), ("f4", 0x7FC << 20, 1 << 22)):
+        payloads = [1954, *(top - 1 >> k for k in range(22)), *(1 << k for k in range(22))]
+        x = np.array([sign | quiet | p for p in payloads for sign in (0, 1 << (8 * int(dtype[1]) - 1))], f"u{dtype[1]}")
+        assert np.isnan(np.frombuffer(bits(checks, name, x.view(dtype), x.view(dtype)), dtype)).all(), dtype
 
 
 def cut(n: int) -> list[tuple[int, int]]:

@@ -42,11 +42,13 @@ class CText:
     makes such an expression from the node and the numbers that its operands are; None for other operands. It holds for
     dtypes of the ``kinds``; ``of_complex`` is the text for complex numbers where that is another one. Where ``beyond``
     is true of an element, the kernel gives up, and NumPy computes all of it; ``raises`` is this for floats of Python,
-    which raise where C's give infinity, and ``{out}`` is the result. ``work`` counts additions that take as long.
+    which raise where C's give infinity, and ``{out}`` is the result. ``below`` gives the same numbers as ``c`` where no
+    operand is positive. ``work`` counts additions that take as long.
     ``ulp`` bounds the distance to NumPy's result, in units in the last place; of a complex number, of its modulus.
     """
 
     c: str | ByNode = ""
+    below: str = ""
     kinds: str = "f"
     of_complex: CText | None = None
     work: int = 1
@@ -181,7 +183,7 @@ REGISTRY.describe(
         "root": _exact("sqrt{s}({0})", 5),
         "deg2rad": CText(c="{0} * 0.017453292519943295{s}", ulp=1.0),
         "rad2deg": CText(c="{0} * 57.29577951308232{s}", ulp=2.0),
-        "exp": CText(c="rg_exp{s}({0})", of_complex=EXPONENTIAL, work=12, ulp=4.0),
+        "exp": CText(c="rg_exp{s}({0})", below="rg_exp_below{s}({0})", of_complex=EXPONENTIAL, work=12, ulp=4.0),
         "expm1": _function("rg_expm1"),
         "log": _function("rg_log"),
         "log1p": _function("rg_log1p"),
@@ -272,6 +274,11 @@ def suffix(node: Node) -> str:
 def total_type(node: Node) -> str:
     """The type of the variable in which a reduction adds up."""
     return "int" if node.out.aval.dtype.kind == "b" else c_type(node.out.aval.dtype)
+
+
+def mask_type(node: Node) -> str:
+    """The type of integers that are as wide as the results: where one has all bits, a vector of them is a mask."""
+    return "int64_t" if node.out.aval.dtype.itemsize == 8 else "int"
 
 
 def is_elementwise(node: Node) -> bool:

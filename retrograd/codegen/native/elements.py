@@ -18,6 +18,7 @@ import numpy as np
 from ...ir.graph import Node, Value
 from .c_texts import CText, common, fold_of, suffix, text_of, total_type
 from .indices import AxisIndex, CArray, Indices, at, c_type, everywhere, extents, full, number
+from .signs import has_sign
 from .sum_order import added_in_order, has_order
 
 FEW = 16  # elements up to which an array is variables
@@ -306,6 +307,8 @@ class ElementWriter:
         if text.beyond:
             self._give_up_where(text.beyond.format(*operands, s=s), node, index)
         c = text.c if isinstance(text.c, str) else text.c(node, [self._known_number(v) for v in node.inputs])
+        if text.below and has_sign(node.inputs[0], -1, self.made):
+            c = text.below
         found = c.format(*operands, s=s)
         if text.raises and node.out.aval.kind == "python":
             out = self.fresh("v", "double")

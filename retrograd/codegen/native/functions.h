@@ -16,17 +16,18 @@
 RG_INLINE double rg_bits(int64_t i) { double d; __builtin_memcpy(&d, &i, 8); return d; }
 RG_INLINE int64_t rg_int(double d) { int64_t i; __builtin_memcpy(&i, &d, 8); return i; }
 
-/* x = k * log 2 + r with |r| <= log(2) / 2: adding 1.5 * 2^52 rounds, and leaves k in the low bits. */
+/* x = k * log 2 + r with |r| <= log(2) / 2, and what r has lost. Adding 1.5 * 2^52 rounds, and leaves k in the low bits;
+   adding more leaves k + more, which is the exponent of a power of two. An even number keeps the rounding. */
 #define RG_ROUND 6755399441055744.0
 #define RG_LN2_HIGH 0x1.62e42feep-1
 #define RG_LN2_LOW 0x1.a39ef35793c76p-33
-#define RG_REDUCED(x) \
-  const double shifted = (x) * 0x1.71547652b82fep0 + RG_ROUND, k = shifted - RG_ROUND; \
-  const int64_t n = rg_int(shifted) - rg_int(RG_ROUND); \
-  const double high = RG_FMA(-k, RG_LN2_HIGH, x), low = k * RG_LN2_LOW, r = high - low
+#define RG_REDUCED(x, more) \
+  const double shifted = RG_FMA(x, 0x1.71547652b82fep0, RG_ROUND + (more)), k = shifted - (RG_ROUND + (more)); \
+  const uint64_t bits = rg_int(shifted); \
+  const double high = RG_FMA(-k, RG_LN2_HIGH, x), r = RG_FMA(-k, RG_LN2_LOW, high), lost = RG_FMA(-k, RG_LN2_LOW, high - r)
 
-/* n / 2, rounded down, for n > -4096: a shift of a number that may be negative takes several instructions. */
-#define RG_HALF(n) ((int64_t)((uint64_t)((n) + 4096) >> 1) - 2048)
+/* 2^k = s * t: two numbers that are always normal. The low bits are k + 2046. */
+#define RG_TWO_FACTORS(bits) const double s = rg_bits((bits) >> 1 << 52), t = rg_bits(((bits) << 52) - ((bits) >> 1 << 52))
 
 /* exp(r) - 1 - r for |r| <= 0.35, divided by r * r. */
 RG_INLINE double rg_tail(double r) {
@@ -39,7 +40,7 @@ RG_INLINE double rg_tail(double r) {
 }
 
 /* The same by polynomials of even and odd powers side by side: in one, each product waits for the one before. They take
-   more registers, which an exponential alone has left, and a hyperbolic tangent does not. */
+   more registers, which exp(x) - 1 does not have left. */
 RG_INLINE double rg_tail_in_two(double r) {
   const double z = r * r;
   double p = 2.08767569878681e-09, q = 1.6059043836821613e-10;
@@ -55,19 +56,30 @@ RG_INLINE double rg_tail_in_two(double r) {
 RG_INLINE double rg_exp(double x) {
   double y = x > 709.79 ? 709.79 : x;
   y = y < -745.2 ? -745.2 : y;
-  RG_REDUCED(y);
-  const double e = 1.0 + (r + r * r * rg_tail_in_two(r));
-  const int64_t half = RG_HALF(n);
-  return e * rg_bits((half + 1023) << 52) * rg_bits((n - half + 1023) << 52);
+  RG_REDUCED(y, 2046);
+  RG_TWO_FACTORS(bits);
+  return (1.0 + RG_FMA(r * r, rg_tail_in_two(r), r)) * s * t;
+}
+
+/* The same number for x <= 0: it has no upper bound, and 2^55 makes all powers of two normal. */
+RG_INLINE double rg_exp_below(double x) {
+  const double y = x < -745.2 ? -745.2 : x;
+  RG_REDUCED(y, 1023 + 55);
+  return (1.0 + RG_FMA(r * r, rg_tail_in_two(r), r)) * rg_bits(bits << 52) * 0x1p-55;
+}
+
+/* exp(x) if it is a normal number. */
+RG_INLINE double rg_exp_normal(double x) {
+  RG_REDUCED(x, 1023);
+  return (1.0 + RG_FMA(r * r, rg_tail_in_two(r), r)) * rg_bits(bits << 52);
 }
 
 RG_INLINE double rg_expm1(double x) {
   double y = x > 709.79 ? 709.79 : x;
   y = y < -60.0 ? -60.0 : y;
-  RG_REDUCED(y);
-  const double lost = (high - r) - low, p = r + (r * r * rg_tail(r) + lost);
-  const int64_t half = RG_HALF(n);
-  const double s = rg_bits((half + 1023) << 52), t = rg_bits((n - half + 1023) << 52);
+  RG_REDUCED(y, 2046);
+  RG_TWO_FACTORS(bits);
+  const double p = r + (r * r * rg_tail(r) + lost);
   const double v = k == 0 ? p : k > 55 ? (1.0 + p) * s * t : s * t * p + (s * t - 1.0);
   return x == 0 ? x : v;
 }
@@ -109,29 +121,33 @@ RG_INLINE double rg_log1p(double x) {
 }
 
 /* n / d for n = a + al and d = b + bl, where al and bl are what a and b have lost. */
-RG_INLINE double rg_quotient(double a, double al, double b, double bl) {
 #ifdef RG_FUSED
-  const double over = 1.0 / b, v = a * over;
-  return v + (RG_FMA(-v, b, a) + (al - v * bl)) * over;
+#define RG_QUOTIENT(T, s, fma) \
+  RG_INLINE T rg_quotient##s(T a, T al, T b, T bl) { \
+    const T over = 1 / b, v = a * over; \
+    return v + (fma(-v, b, a) + (al - v * bl)) * over; \
+  }
 #else
-  const double v = a / b;
-  return v + (al - v * bl) / b;
+#define RG_QUOTIENT(T, s, fma) \
+  RG_INLINE T rg_quotient##s(T a, T al, T b, T bl) { \
+    const T v = a / b; \
+    return v + (al - v * bl) / b; \
+  }
 #endif
-}
+RG_QUOTIENT(double, , RG_FMA) RG_QUOTIENT(float, f, RG_FMAF)
 
-/* t / (t + 2) with t = exp(2 |x|) - 1, in two parts each. */
+/* Up to 0.625 |x| (1 + z p / q) with z = x * x, beyond it 1 - 2 / (exp(2 |x|) + 1): one division serves both. */
 RG_INLINE double rg_tanh(double x) {
-  const double y = x < 0 ? -x : x, capped = y > 22.0 ? 22.0 : y;
-  RG_REDUCED(2.0 * capped);
-  const double q = r * r * rg_tail(r) + ((high - r) - low), p = r + q, pl = (r - p) + q;
-  const double s = rg_bits((n + 1023) << 52), a = s - 1.0, b = s * p, t = a + b, tl = (a - t) + b + s * pl;
-  const double d = t + 2.0, more = d - t, dl = (t - (d - more)) + (2.0 - more) + tl;
-  const double v = rg_quotient(t, tl, d, dl), w = y != y ? y : y > 22.0 ? 1.0 : v;
-  return x == 0 ? x : x < 0 ? -w : w;
+  const double y = __builtin_fabs(x), capped = y > 22.0 ? 22.0 : y, z = x * x;
+  const double e = rg_exp_normal(2.0 * capped);
+  const double p = RG_FMA(RG_FMA(-0x1.a186f50cf9349p-13, z, -0x1.4fd216ee8c936p-6), z, -0x1.5555555555554p-2);
+  const double q = RG_FMA(RG_FMA(RG_FMA(0x1.b0f0c1d89261ep-13, z, 0x1.7d901ebd6c496p-6), z, 0x1.d890fde653e4fp-2), z, 1.0);
+  const double v = (y < 0.625 ? y * z * p : -2.0) / (y < 0.625 ? q : e + 1.0) + (y < 0.625 ? y : 1.0);
+  return __builtin_copysign(v, x);
 }
 
 RG_INLINE double rg_expit(double x) {
-  const double e = rg_exp(x < 0 ? x : -x), d = 1.0 + e;
+  const double e = rg_exp_below(x < 0 ? x : -x), d = 1.0 + e;
   return rg_quotient(x < 0 ? e : 1.0, 0.0, d, e - (d - 1.0));
 }
 
@@ -156,7 +172,7 @@ RG_INLINE double rg_erf(double x) {
   q = RG_FMA(q, tt, 0x1.f6ff204105a04p-3); q1 = RG_FMA(q1, tt, -0x1.336ffbef08b8ap-3);
   q = RG_FMA(q, tt, 0x1.6e9827d229d2dp-3); q1 = RG_FMA(q1, tt, -0x1.4e102b9cf8513p-2);
   q = RG_FMA(q1, t, q);
-  const double far = 1.0 - rg_exp(-z) * q;
+  const double far = 1.0 - rg_exp_below(-z) * q;
   return y < 1.0 ? x * p : __builtin_copysign(far, x);
 }
 
@@ -211,10 +227,11 @@ RG_INLINE float rg_bitsf(int32_t i) { float f; __builtin_memcpy(&f, &i, 4); retu
 RG_INLINE int32_t rg_intf(float f) { int32_t i; __builtin_memcpy(&i, &f, 4); return i; }
 /* x = k * log 2 + r; the first part of log 2 has nine bits, so k times it is exact. */
 #define RG_ROUNDF 12582912.0f
-#define RG_REDUCEDF(x) \
-  const float shifted = RG_FMAF(x, 0x1.715476p0f, RG_ROUNDF), k = shifted - RG_ROUNDF; \
-  const int32_t n = rg_intf(shifted) - rg_intf(RG_ROUNDF); \
-  const float high = RG_FMAF(-k, 0x1.63p-1f, x), low = k * -0x1.bd0106p-13f, r = high - low
+#define RG_REDUCEDF(x, more) \
+  const float shifted = RG_FMAF(x, 0x1.715476p0f, RG_ROUNDF + (more)), k = shifted - (RG_ROUNDF + (more)); \
+  const uint32_t bits = rg_intf(shifted); \
+  const float high = RG_FMAF(-k, 0x1.63p-1f, x), r = RG_FMAF(k, 0x1.bd0106p-13f, high), lost = RG_FMAF(k, 0x1.bd0106p-13f, high - r)
+#define RG_TWO_FACTORSF(bits) const float s = rg_bitsf((bits) >> 1 << 23), t = rg_bitsf(((bits) << 23) - ((bits) >> 1 << 23))
 
 /* exp(r) - 1 - r for |r| <= 0.35, divided by r * r. */
 RG_INLINE float rg_tailf(float r) {
@@ -225,18 +242,25 @@ RG_INLINE float rg_tailf(float r) {
 RG_INLINE float rg_expf(float x) {
   float y = x > 88.8f ? 88.8f : x;
   y = y < -104.0f ? -104.0f : y;
-  RG_REDUCEDF(y);
-  const float e = 1.0f + RG_FMAF(r * r, rg_tailf(r), r);
-  const int32_t half = n >> 1;
-  return e * rg_bitsf((half + 127) * 0x800000) * rg_bitsf((n - half + 127) * 0x800000);
+  RG_REDUCEDF(y, 254);
+  RG_TWO_FACTORSF(bits);
+  return RG_FMAF(RG_FMAF(rg_tailf(r), r, 1.0f), r, 1.0f) * s * t;
+}
+RG_INLINE float rg_exp_belowf(float x) {
+  const float y = x < -104.0f ? -104.0f : x;
+  RG_REDUCEDF(y, 127 + 25);
+  return RG_FMAF(RG_FMAF(rg_tailf(r), r, 1.0f), r, 1.0f) * rg_bitsf(bits << 23) * 0x1p-25f;
+}
+RG_INLINE float rg_exp_normalf(float x) {
+  RG_REDUCEDF(x, 127);
+  return RG_FMAF(RG_FMAF(rg_tailf(r), r, 1.0f), r, 1.0f) * rg_bitsf(bits << 23);
 }
 RG_INLINE float rg_expm1f(float x) {
   float y = x > 88.8f ? 88.8f : x;
   y = y < -30.0f ? -30.0f : y;
-  RG_REDUCEDF(y);
-  const float p = r + RG_FMAF(r * r, rg_tailf(r), (high - r) - low);
-  const int32_t half = n >> 1;
-  const float s = rg_bitsf((half + 127) * 0x800000), t = rg_bitsf((n - half + 127) * 0x800000);
+  RG_REDUCEDF(y, 254);
+  RG_TWO_FACTORSF(bits);
+  const float p = r + RG_FMAF(r * r, rg_tailf(r), lost);
   const float v = k == 0 ? p : k > 26 ? (1.0f + p) * s * t : s * t * p + (s * t - 1.0f);
   return x == 0 ? x : v;
 }
@@ -261,8 +285,7 @@ RG_INLINE float rg_log1pf(float x) {
 /* Up to 0.625 a polynomial in x * x, beyond it 1 - 2 / (exp(2 |x|) + 1). */
 RG_INLINE float rg_tanhf(float x) {
   const float y = __builtin_fabsf(x), capped = y > 10.0f ? 10.0f : y, z = x * x;
-  RG_REDUCEDF(2.0f * capped);
-  const float e = (1.0f + RG_FMAF(r * r, rg_tailf(r), r)) * rg_bitsf((n + 127) * 0x800000);
+  const float e = rg_exp_normalf(2.0f * capped);
   float p = -0x1.73641ap-8f;
   p = RG_FMAF(p, z, 0x1.519c92p-6f); p = RG_FMAF(p, z, -0x1.b827fep-5f); p = RG_FMAF(p, z, 0x1.110692p-3f);
   p = RG_FMAF(p, z, -0x1.555530p-2f);
@@ -271,8 +294,20 @@ RG_INLINE float rg_tanhf(float x) {
 }
 RG_INLINE float rg_sinf(float x) { return (float)rg_sin(x); }
 RG_INLINE float rg_cosf(float x) { return (float)rg_cos(x); }
-RG_INLINE float rg_erff(float x) { return (float)rg_erf(x); }
-RG_INLINE float rg_expitf(float x) { return (float)rg_expit(x); }
+/* Up to 1 x (1 + p) with a polynomial in x * x, beyond it 1 - exp(-q) with one in |x|. */
+RG_INLINE float rg_erff(float x) {
+  const float y = __builtin_fabsf(x), capped = y > 4.0f ? 4.0f : y, z = x * x;
+  float p = 0x1.4969fep-14f, q = -0x1.852594p-13f;
+  p = RG_FMAF(p, z, -0x1.a3f6ecp-11f); p = RG_FMAF(p, z, 0x1.5405aep-8f); p = RG_FMAF(p, z, -0x1.b7f90cp-6f);
+  p = RG_FMAF(p, z, 0x1.ce2cf8p-4f); p = RG_FMAF(p, z, -0x1.81273ep-2f); p = RG_FMAF(p, z, 0x1.06eba8p-3f);
+  q = RG_FMAF(q, capped, 0x1.8148p-9f); q = RG_FMAF(q, capped, -0x1.653fa4p-6f); q = RG_FMAF(q, capped, 0x1.a6092ep-4f);
+  q = RG_FMAF(q, capped, 0x1.46c5b6p-1f); q = RG_FMAF(q, capped, 0x1.2085a2p+0f); q = RG_FMAF(q, capped, 0x1.73245cp-12f);
+  return y < 1.0f ? RG_FMAF(x, p, x) : __builtin_copysignf(1.0f - rg_exp_normalf(-q), x);
+}
+RG_INLINE float rg_expitf(float x) {
+  const float e = rg_exp_belowf(x < 0 ? x : -x), d = 1.0f + e;
+  return rg_quotientf(x < 0 ? e : 1.0f, 0.0f, d, e - (d - 1.0f));
+}
 
 /* The larger and the smaller of two numbers; nan if one is nan. */
 RG_INLINE double rg_larger(double a, double b) { return ((b > a) | (b != b)) ? b : a; }

@@ -30,11 +30,10 @@ RG_INLINE double rg_long_log(double x, double *lost, double *k) {
 RG_INLINE double rg_exp_with(double p, double c, int64_t m) {
   double y = p > 711.0 ? 711.0 : p;
   y = y < -746.0 ? -746.0 : y;
-  RG_REDUCED(y);
-  const double more = (high - r) - low + (rg_sized(p) < 800.0 ? c : 0.0), s = r + more, lost = (r - s) + more;
-  const double e = 1.0 + (s + (s * s * rg_tail(s) + lost));
-  const int64_t half = RG_HALF(n);
-  return e * rg_two_to(half) * rg_two_to(n - half - m);
+  RG_REDUCED(y, 2046);
+  RG_TWO_FACTORS(bits - m);
+  const double more = lost + (rg_sized(p) < 800.0 ? c : 0.0), u = r + more, rest = (r - u) + more;
+  return (1.0 + (u + (u * u * rg_tail(u) + rest))) * s * t;
 }
 
 RG_INLINE double rg_pow(double x, double y) {
@@ -55,9 +54,10 @@ RG_INLINE double rg_pow(double x, double y) {
 RG_INLINE double rg_exp2(double x) {
   double y = x > 1025.0 ? 1025.0 : x;
   y = y < -1080.0 ? -1080.0 : y;
-  const double shifted = y + RG_ROUND, k = shifted - RG_ROUND, r = (y - k) * 0x1.62e42fefa39efp-1;
-  const int64_t n = rg_int(shifted) - rg_int(RG_ROUND), half = RG_HALF(n);
-  return (1.0 + (r + r * r * rg_tail(r))) * rg_two_to(half) * rg_two_to(n - half);
+  const double shifted = y + (RG_ROUND + 2046), r = (y - (shifted - (RG_ROUND + 2046))) * 0x1.62e42fefa39efp-1;
+  const uint64_t bits = rg_int(shifted);
+  RG_TWO_FACTORS(bits);
+  return (1.0 + (r + r * r * rg_tail(r))) * s * t;
 }
 
 /* k * a + (h + l) * b, where a and b are sums of two; for logarithms to another base. */
@@ -179,7 +179,7 @@ RG_INLINE float rg_hypotf(float x, float y) { return (float)rg_hypot(x, y); }
 
 /* log(1 + exp(x)) for x <= 0. */
 RG_INLINE double rg_softplus(double x) {
-  const double e = rg_exp(x), u = 1.0 + e;
+  const double e = rg_exp_below(x), u = 1.0 + e;
   return rg_log_of(u, 0.0, (e - (u - 1.0)) / u);
 }
 RG_INLINE float rg_softplusf(float x) { return (float)rg_softplus(x); }
