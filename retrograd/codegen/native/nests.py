@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...ir.graph import Graph, Node, Value
-from .c_texts import SIMD, fold_of, is_elementwise, suffix, total_type
+from .c_texts import SIMD, fold_of, is_elementwise, mask_type, suffix, total_type
 from .elements import SHORT, StandsFor
 from .grouping import Place, Stages
 from .indices import AxisIndex, CArray, Indices, at, c_type, count, everywhere, extents
@@ -184,15 +184,16 @@ class NestWriter(SumWriter):
         fold = fold_of(self.made[root])
         self.line(f"{total_type(self.made[root])} {total} = {fold.start};")
         if fold.order and n >= LONG:
-            self.unordered[total] = self.fresh("nan", "int")
-            self.line(f"int {self.unordered[total]} = 0;")
+            kind = mask_type(self.made[root])
+            self.unordered[total] = self.fresh("nan", kind)
+            self.line(f"{kind} {self.unordered[total]} = 0;")
 
     def _add(self, root: Value, total: str, term: str) -> None:
         if total not in self.unordered:
             self._fold(root, total, term)
             return
         self.line(f"{total} = {term} {fold_of(self.made[root]).order} {total} ? {term} : {total};")
-        self.line(f"{self.unordered[total]} |= {term} != {term};")
+        self.line(f"{self.unordered[total]} |= -({mask_type(self.made[root])})({term} != {term});")
 
     def _total(self, total: str) -> str:
         return f"({self.unordered[total]} ? NAN : {total})" if total in self.unordered else total

@@ -51,7 +51,7 @@ struct rg_sum##s { \
   struct rg_blocks at; \
   int top, levels[48], began; \
   T *piece, sums[48]; \
-  T terms[128 * U + 8]; \
+  _Alignas(64) T terms[128 * U + 8]; \
 }; \
 RG_SHARED void rg_begin##s(struct rg_sum##s *x, int64_t n, int64_t most); \
 /* ... from the term p of n on */ \
