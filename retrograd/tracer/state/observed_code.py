@@ -20,7 +20,7 @@ from .reads import KEY, OF
 
 VERSION = sys.version_info[:2]
 SUBSCRIPT = ("BINARY_OP", BinaryOp["SUBSCR"]) if "SUBSCR" in BinaryOp.__members__ else ("BINARY_SUBSCR",)
-MOST_ARGUMENTS = 300  # places on the stack for copies of a call's arguments
+ROOM = 16  # places on the stack for observers and what they are shown, beside copies of a call's arguments
 # Instructions whose result comes from code that may not be observed.
 RESULTS = frozenset({"FOR_ITER", "GET_AWAITABLE", "SEND"})
 # Instructions whose one operand is shown, to which observer.
@@ -101,7 +101,7 @@ class Rewriting:
 
     def __call__(self, code: CodeType) -> CodeType:
         """The observed code."""
-        b = Bytecode.from_code(code)
+        b = Bytecode.from_code(code, conserve_exception_block_stackdepth=True)
         instructions = list(b)
         self._numbered = bool(code.co_flags & OPTIMIZED)
         self._subscripts = any(isinstance(i, Instr) and _is_subscript(i) for i in instructions)
@@ -117,9 +117,9 @@ class Rewriting:
             else:
                 b.append(i)
                 before = Instr("NOP")  # another instruction may lead here
-        if code.co_exceptiontable:
-            return b.to_code()
-        most = code.co_stacksize + MOST_ARGUMENTS
+        # What is shown leaves the stack as it was, so handlers find it as deep as in the code. To compute it anew goes wrong
+        # where a handler has handlers: the package takes the least of the depths, and Python then ends what is not there.
+        most = 2 * code.co_stacksize + ROOM
         return b.to_code(stacksize=most, check_pre_and_post=False, compute_exception_stack_depths=False)
 
     def _parameters(self, code: CodeType, first: Instr) -> Iterator[Instr]:
