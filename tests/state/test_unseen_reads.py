@@ -455,6 +455,24 @@ def sign_of_a_polynomial() -> Program:
 
 
 @reads
+def _plus_a_counter() -> Program:
+    held = collections.Counter(a=2, b=-1)
+    return (lambda x: len(+held) * x), lambda: held.__setitem__("b", 1)
+
+
+@reads
+def _plus_an_object() -> Program:
+    held = SimpleNamespace(k=2.0)
+
+    class Sign:
+        def __pos__(self) -> float:
+            return float(held.k)
+
+    sign = Sign()
+    return (lambda x: +sign * x), lambda: setattr(held, "k", 3.0)
+
+
+@reads
 def power_of_a_polynomial() -> Program:
     held = np.poly1d([1.0, 2.0])
     return (lambda x: (held**2)(1.0) * x), lambda: held.coeffs.__setitem__(0, 5.0)

@@ -208,6 +208,10 @@ def stored_by_a_slice() -> None:
     LISTED[:0] = [np.zeros_like]
 
 
+def stored_by_a_slice_of_a_generator() -> None:
+    LISTED[:0] = (f for f in [np.zeros_like])
+
+
 def stored_in_what_is_stored() -> None:
     inner: list[Any] = []
     MODEL.act = inner
@@ -240,6 +244,7 @@ STORED: dict[str, tuple[Callable[[], Any], Callable[[], Any]]] = {
     "an element of a set": (lambda: SET.add(np.zeros_like), lambda: next(iter(SET))),
     "an element of a UserList": (lambda: USER_LIST.append(np.zeros_like), lambda: USER_LIST[-1]),
     "by a slice": (stored_by_a_slice, lambda: LISTED[0]),
+    "by a slice, from a generator": (stored_by_a_slice_of_a_generator, lambda: LISTED[0]),
     "by +=": (stored_by_addition, lambda: MODEL.act[0]),
     "in a list that was stored before": (stored_in_what_is_stored, lambda: MODEL.act[0]),
     "in an object": (stored_in_objects, lambda: MODEL.act[0].act),

@@ -20,6 +20,7 @@ from .reads import KEY, OF
 
 VERSION = sys.version_info[:2]
 SUBSCRIPT = ("BINARY_OP", BinaryOp["SUBSCR"]) if "SUBSCR" in BinaryOp.__members__ else ("BINARY_SUBSCR",)
+NAMESAKE = "'"  # behind the name of a variable while code is rewritten
 ROOM = 16  # places on the stack for observers and what they are shown, beside copies of a call's arguments
 # Instructions whose result comes from code that may not be observed.
 RESULTS = frozenset({"FOR_ITER", "GET_AWAITABLE", "SEND"})
@@ -38,6 +39,7 @@ BEFORE = {
     "UNARY_NEGATIVE": "signed",
     "UNARY_POSITIVE": "signed",
     "UNARY_INVERT": "signed",
+    "INTRINSIC_UNARY_POSITIVE": "signed",  # from 3.12 on
     "YIELD_VALUE": "yielded",
     "CONVERT_VALUE": "formatted",
     "FORMAT_SIMPLE": "formatted",
@@ -101,7 +103,7 @@ class Rewriting:
 
     def __call__(self, code: CodeType) -> CodeType:
         """The observed code."""
-        b = Bytecode.from_code(code, conserve_exception_block_stackdepth=True)
+        b = Bytecode.from_code(_without_namesakes(code), conserve_exception_block_stackdepth=True)
         instructions = list(b)
         self._numbered = bool(code.co_flags & OPTIMIZED)
         self._subscripts = any(isinstance(i, Instr) and _is_subscript(i) for i in instructions)
@@ -117,10 +119,11 @@ class Rewriting:
             else:
                 b.append(i)
                 before = Instr("NOP")  # another instruction may lead here
-        # What is shown leaves the stack as it was, so handlers find it as deep as in the code. To compute it anew goes wrong
-        # where a handler has handlers: the package takes the least of the depths, and Python then ends what is not there.
+        # What is shown leaves the stack as it was, so handlers find it as deep as in the code. The package
+        # would compute that anew, and is wrong for handlers within handlers: it takes the least of several depths.
         most = 2 * code.co_stacksize + ROOM
-        return b.to_code(stacksize=most, check_pre_and_post=False, compute_exception_stack_depths=False)
+        made = b.to_code(stacksize=most, check_pre_and_post=False, compute_exception_stack_depths=False)
+        return made.replace(co_freevars=code.co_freevars)
 
     def _parameters(self, code: CodeType, first: Instr) -> Iterator[Instr]:
         """Show each parameter, whose value may come from a default or from code that is not observed."""
@@ -140,8 +143,12 @@ class Rewriting:
         arg: Any = i.arg
         if name in TRUTHS and before.name not in ANSWERS:
             return [*tell(see.truth), i]
-        if name in BEFORE:
-            return [*tell(getattr(see, BEFORE[name])), i]
+        if (shown := BEFORE.get(arg.name if name == "CALL_INTRINSIC_1" else name)) is not None:
+            return [*tell(getattr(see, shown)), i]
+        if name == "MAKE_CELL" and isinstance(
+            arg, FreeVar
+        ):  # of a comprehension's variable, with the name of one outside
+            return [i, tell.closure(arg), *tell(see.own_cell), tell.op("POP_TOP")]
         if name in RESULTS:
             return [i, *tell(see.result)]
         if name == "IMPORT_NAME":
@@ -195,11 +202,17 @@ class Rewriting:
         if name in ("LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"):
             return [i, *tell(see.name(arg))]
         if name in ("LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"):
-            return [i, tell.closure(arg), op("SWAP", 2), op("BUILD_TUPLE", 2), *tell(see.cell(arg.name))]
+            return [
+                i,
+                tell.closure(arg),
+                op("SWAP", 2),
+                op("BUILD_TUPLE", 2),
+                *tell(see.cell(arg.name.removesuffix(NAMESAKE))),
+            ]
         if name == "LOAD_DEREF" and isinstance(arg, CellVar):
             return [i, *tell(see.result)]
         if name == "LOAD_DEREF":
-            return [tell.closure(arg), i, op("BUILD_TUPLE", 2), *tell(see.cell(arg.name))]
+            return [tell.closure(arg), i, op("BUILD_TUPLE", 2), *tell(see.cell(arg.name.removesuffix(NAMESAKE)))]
         if name in ("LOAD_CLOSURE", "LOAD_FAST", "LOAD_FAST_BORROW") and isinstance(arg, CellVar):
             return [i, *tell(see.own_cell)]
         if _is_subscript(i):
@@ -287,6 +300,15 @@ class Rewriting:
         copies = [op("COPY", deep + null), *[op("COPY", count + 1 + null)] * count]
         shown = [*tell(self._observers.called), op("SWAP", deep + null + 1), op("POP_TOP")]
         return [*replaced, *copies, op("BUILD_TUPLE", count + 1), *shown]
+
+
+def _without_namesakes(code: CodeType) -> CodeType:
+    """The code with other names for variables of outer functions that have the name of one of its own.
+
+    A comprehension within it may have such a one from 3.12 on. The package takes the two for one.
+    """
+    free = tuple(name + NAMESAKE * (name in code.co_varnames) for name in code.co_freevars)
+    return code if free == code.co_freevars else code.replace(co_freevars=free)
 
 
 def _is_subscript(i: Instr) -> bool:

@@ -337,25 +337,30 @@ def pattern(reader: StateReader, x: Any) -> Any:
     return x
 
 
-def evaluated(source: Any, names: Any = None, local: Any = None) -> Any:
+def evaluated(source: Any, /, globals: Any = None, locals: Any = None) -> Any:
     """``eval``, whose code is observed, too."""
     frame = sys._getframe(1)
     code = compile(source.strip(), "<string>", "eval") if isinstance(source, str) else source
-    names, local = _namespaces(frame, names, local)
+    names, local = _namespaces(frame, globals, locals)
     return eval(observed(code) if isinstance(code, CodeType) else code, names, local)  # noqa: S307 - the user's own
 
 
-def executed(source: Any, names: Any = None, local: Any = None) -> None:
+def executed(source: Any, /, globals: Any = None, locals: Any = None) -> None:
     """``exec``, whose code is observed, too."""
     frame = sys._getframe(1)
     code = compile(source, "<string>", "exec") if isinstance(source, str) else source
-    names, local = _namespaces(frame, names, local)
+    names, local = _namespaces(frame, globals, locals)
     exec(observed(code) if isinstance(code, CodeType) else code, names, local)  # noqa: S102 - the user's own
 
 
 def _namespaces(frame: Any, names: Any, local: Any) -> tuple[Any, Any]:
+    if names is None and local is None:
+        own = frame.f_locals
+        return frame.f_globals, own if type(own) is dict else dict(
+            own
+        )  # from 3.13 on, a view into the function's variables
     if names is None:
-        return frame.f_globals, frame.f_locals if local is None else local
+        return frame.f_globals, local
     return names, names if local is None else local
 
 

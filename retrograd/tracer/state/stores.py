@@ -73,11 +73,13 @@ def stored_cell(reader: StateReader, given: Any) -> Any:
 def stored_item(reader: StateReader, given: Any) -> Any:
     """``x[key] = value``."""
     value, x, key = given
-    reader.lent.entry(x, key, value)
     if type(key) is slice:
+        reader.lent.into(x, value)  # what it yields
         reader.changed(x)
         iterated.active(reader, value)
-    elif reader.sees(x) and is_a(x, (dict, list)) and type(key) in PLAIN:
+        return given
+    reader.lent.entry(x, key, value)
+    if reader.sees(x) and is_a(x, (dict, list)) and type(key) in PLAIN:
         kind = "get" if is_a(x, dict) else "item"
         if not _fills(value):
             reader.assigned(x, kind, key)
