@@ -20,11 +20,6 @@ def _whole(x: Symbol, i: tuple[Any, ...]) -> Symbol | None:
     return None if any(type(s) is int or s != slice(None) for s in i) else x
 
 
-def _written(x: Symbol, v: Symbol, t: Symbol, i: Index, j: Index) -> Symbol | None:
-    """A read, at an index that is an operand, of the value that was written there."""
-    return v if shifted(i, 1) == j else None
-
-
 def _past(x: Symbol, v: Symbol, i: Index, j: Index) -> Symbol | None:
     """A read after a few writes: from before them if they wrote elsewhere, or of the value that one of them wrote."""
     if not _apart(i, j):
@@ -98,7 +93,6 @@ EXACT += [
     Rule(lambda x, v, i: setitem(x, getitem(x, index=i) + v, index=i), lambda x, v, i: additem(x, v, index=i)),
     Rule(lambda x, v, i: setitem(x, v + getitem(x, index=i), index=i), lambda x, v, i: additem(x, v, index=i)),
     Rule(lambda x, v, i: setitem(x, getitem(x, index=i) - v, index=i), lambda x, v, i: additem(x, -v, index=i)),
-    Rule(lambda x, v, t, i, j: getitem(setitem(x, v, t, index=j), t, index=i), _written),
     Rule(lambda x, v, t, i, j: setitem(x, getitem(x, t, index=i) + v, t, index=j), _added),
     Rule(lambda x, v, t, i, j: setitem(x, v + getitem(x, t, index=i), t, index=j), _added),
     Rule(lambda x, v, t, i, j: setitem(x, getitem(x, t, index=i) - v, t, index=j), _subtracted),

@@ -510,6 +510,23 @@ def test_an_element_that_was_just_written_out_of_bounds_fails() -> None:
                 function(np.ones((4, 5)), i, j)
 
 
+@pytest.mark.parametrize("backend", ["numpy", "native"])
+@pytest.mark.parametrize("shape", [(4,), (4, 2)], ids=["an element", "a row"])
+def test_what_was_just_written_at_one_index_out_of_bounds_fails(shape: Any, backend: Any) -> None:
+    def written(x: Any, i: Any) -> Any:
+        a = x.copy()
+        a[i] = 2.0 * x[0]
+        return np.sum(a[i])
+
+    for transform in (rg.jit, rg.grad):
+        function = transform(written, backend=backend)
+        for i in (1, 2):  # an int is traced from its second value on
+            function(np.ones(shape), i)
+        for i in (9, -6):
+            with pytest.raises(IndexError, match="out of bounds"):
+                function(np.ones(shape), i)
+
+
 NAMED: dict[str, tuple[Any, type[Exception]]] = {
     "add.at type": (lambda x: np.add.at(x.astype(int), [0], 1.5), rg.errors.UnsupportedError),
     "repeated": (lambda x: np.multiply.at(x.copy(), np.argmax(x, axis=0), 2.0), rg.errors.UnsupportedError),
