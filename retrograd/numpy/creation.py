@@ -222,8 +222,11 @@ def _entered(a: Any, *others: Any) -> Any:
 def _first_enters(name: str) -> Function:
     """Substitute a function for which NumPy dispatches on the first argument alone; lists enter the trace, too."""
     original = getattr(np, name)
+    first = FIRST.get(name, "a")
 
     def call(*args: Any, **options: Any) -> Any:
+        if not args and first in options:
+            args = (options.pop(first),)
         if args and type(args[0]) is not Tracer:
             return original(_entered(args[0], *args, *options.values()), *args[1:], **options)
         return original(*args, **options)
@@ -293,6 +296,19 @@ OF_FIRST = (
     "vander",
     "var",
 )
+
+FIRST = {  # the names of the first parameters that are not called "a"
+    "diag": "v",
+    "diagflat": "v",
+    "gradient": "f",
+    "interp": "x",
+    "nan_to_num": "x",
+    "pad": "array",
+    "trapezoid": "y",
+    "tril": "m",
+    "triu": "m",
+    "vander": "x",
+}
 
 
 @substitutes("numpy")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ..tracer.array import shadow_of
+from ..tracer.creation import joined
 from ..tracer.operands import lifted
 from ..tracer.table import implements
 from .reductions import array_of, as_dtype
@@ -20,6 +21,7 @@ def _floating(x: Any) -> Any:
 
 @implements(np.polyfit)
 def polyfit(x: Any, y: Any, deg: Any, rcond: Any = None, full: bool = False, w: Any = None, cov: Any = False) -> Any:
+    x, y, w = (joined(v) for v in (x, y, w))
     np.polyfit(*(shadow_of(v) for v in (x, y, deg, rcond, full, w, cov)))  # NumPy's own error
     x, y, *weights = (_floating(v) for v in lifted(x, y, *([] if w is None else [w])))
     order = int(deg) + 1

@@ -62,9 +62,12 @@ class OfSeveral:
         self.function, self.by_index = function, by_index
 
     def __call__(self, *args: Any, **options: Any) -> Any:
-        return self.function(*(self._several(x) if is_sequence(type(x)) else x for x in args), **options)
+        options = {name: x if name == "out" else self._several(x) for name, x in options.items()}
+        return self.function(*map(self._several, args), **options)
 
     def _several(self, x: Any) -> Any:
+        if not is_sequence(type(x)):
+            return x
         parts = map(_array, indexed(x) if self.by_index else nested(x))
         return tuple(parts) if isinstance(x, tuple) else list(parts)
 

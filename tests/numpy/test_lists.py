@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import collections
+import inspect
+import re
 from typing import Any
 
 import numpy as np
@@ -98,6 +101,35 @@ def test_a_sequence_from_outside_may_change(kind: Any) -> None:
             assert compiled[name](x) == compiled[name](x) == f(x)
 
 
+UFUNC_METHOD = re.compile(r"\.(reduce|accumulate|reduceat)\(")  # see the limits
+
+
+def by_keyword(row: Row) -> Any:
+    """The call of a row with every argument by its name; None if NumPy's function has no names for them."""
+    call: Any = ast.parse(row.code, mode="eval").body
+    if not isinstance(call, ast.Call) or not re.fullmatch(r"np[.\w]+", ast.unparse(call.func)):
+        return None
+    try:
+        names = list(inspect.signature(eval(ast.unparse(call.func), {"np": np})).parameters)
+    except ValueError:
+        return None
+    call.keywords[:0] = [ast.keyword(name, x) for name, x in zip(names, call.args, strict=False)]
+    call.args = []
+    return eval(f"lambda {', '.join(row.arguments)}: {ast.unparse(call)}", {"np": np})
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row.code for row in ROWS])
+def test_arrays_and_lists_of_traced_numbers_may_be_given_by_keyword(row: Row) -> None:
+    call = by_keyword(row)
+    if call is None or row.code.startswith((*SPLITS, "np.array(")) or UFUNC_METHOD.search(row.code):
+        return
+    arrays = row.arrays("d", LENGTHS)
+    for given in (arrays, [x.tolist() for x in arrays]):
+        expected = outcome(call, given)
+        if not isinstance(expected, type):
+            assert_same(rg.jit(call)(*given), expected)
+
+
 X, EYE, MASKS = np.array([1.0, 2.0]), np.eye(2), [np.array([True, False]), np.array([False, True])]
 BESIDE_ARRAYS: dict[str, Any] = {
     "solve": lambda x: np.linalg.solve(EYE, [x[0], x[1]]),
@@ -111,6 +143,7 @@ BESIDE_ARRAYS: dict[str, Any] = {
     "block of queues": lambda x: np.block([collections.deque([x[0], x[1]]), x]),
     "block of a tuple": lambda x: np.block([(x[0], x[1]), x]),
     "unwrap": lambda x: np.unwrap([x[0], 5 * x[0]], period=4 * x[1]) + np.unwrap([x[0], x[1]], discont=x[1]),
+    "weights of polyfit": lambda x: np.polyfit([0.0, 1.0, x[0]], [1.0, x[1], 2.0], 1, w=[1.0, x[0], x[1]]),
     "polyint": lambda x: np.polyint([x[0], 1.0], k=x[1]),
     "isclose": lambda x: x[0] * np.isclose([x[0], 0.2], [x[0], 0.3], atol=x[1]),
     "histogram": lambda x: np.histogram([x[0], 1.0], 2, range=(0.0, x[1] + 3.0))[1],
