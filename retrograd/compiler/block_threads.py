@@ -14,6 +14,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
+
 from ..errors import OptionError
 from ..ir.target import PROVIDERS
 from ..ops.structural.in_blocks import WORKERS, Block, Steps, first_half
@@ -249,9 +251,9 @@ def _get(config: Config) -> int:
 
 
 def _set(config: Config, number: int) -> None:
-    if type(number) is not int or not 1 <= number <= MOST_THREADS:
+    if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or not 1 <= number <= MOST_THREADS:
         raise OptionError(f"rg.config.threads = {number!r}", remedy=f"choose a number from 1 to {MOST_THREADS}")
-    THREADS.number = number
+    THREADS.number = int(number)
 
 
 Config.threads = property(_get, _set)  # type: ignore[attr-defined]  # part of no key: results do not depend on it

@@ -44,6 +44,12 @@ def always(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     THREADS.number = before
 
 
+def test_the_number_of_threads_may_be_an_integer_of_numpy() -> None:
+    rg.config.threads = np.int64(3)  # type: ignore[assignment]
+    assert type(rg.config.threads) is int
+    assert rg.config.threads == 3
+
+
 def on_threads(function: Any, *args: Any) -> list[Any]:
     found = []
     for number in (1, 2, 3, 5):

@@ -278,7 +278,8 @@ def written(path: Path, script: str) -> str:
     tool = shared_objects.compiler()
     assert tool is not None
     known = script.replace("{cc}", " ".join(tool.command))
-    path.write_text(f'#!/bin/sh\n[ "$1" = --version ] && printf "odd \\351" && exit 0\n{known}\n')
+    kind = "clang" if "clang" in tool.version else "gcc"  # which have other flags
+    path.write_text(f'#!/bin/sh\n[ "$1" = --version ] && printf "odd \\351 {kind}" && exit 0\n{known}\n')
     path.chmod(0o755)
     return str(path)
 

@@ -151,7 +151,7 @@ RG_INLINE double rg_expit(double x) {
   return rg_quotient(x < 0 ? e : 1.0, 0.0, d, e - (d - 1.0));
 }
 
-/* Up to 1 a polynomial in x * x; beyond it 1 - exp(-x * x) * q, q a polynomial in (x - 3) / (x + 3), both by even and odd
+/* Up to 1 x (1 + p), a polynomial in x * x; beyond it 1 - exp(-x * x) * q, q a polynomial in (x - 3) / (x + 3), both by even and odd
    powers side by side. The derivative of erf has the same exponential, which a compiler then computes once. */
 RG_INLINE double rg_erf(double x) {
   const double y = __builtin_fabs(x), capped = y > 6.0 ? 6.0 : y, z = x * x, t = (capped - 3.0) / (capped + 3.0);
@@ -162,7 +162,7 @@ RG_INLINE double rg_erf(double x) {
   p = RG_FMA(p, zz, 0x1.f9a326c233146p-14); p1 = RG_FMA(p1, zz, -0x1.f4d2561aeafd4p-17);
   p = RG_FMA(p, zz, 0x1.565bcd0e6502dp-8); p1 = RG_FMA(p1, zz, -0x1.c02db3feeb579p-11);
   p = RG_FMA(p, zz, 0x1.ce2f21a042bdep-4); p1 = RG_FMA(p1, zz, -0x1.b82ce312889bap-6);
-  p1 = RG_FMA(p1, zz, -0x1.812746b0379e7p-2); p = RG_FMA(RG_FMA(p, z, p1), z, 0x1.20dd750429b6dp+0);
+  p1 = RG_FMA(p1, zz, -0x1.812746b0379e7p-2); p = RG_FMA(RG_FMA(p, z, p1), z, 0x1.06eba8214db69p-3);
   double q = 0x1.56695202d55bcp-20, q1 = 0x1.d0badb83f2cadp-29;
   q = RG_FMA(q, tt, -0x1.0cc37e8e915adp-17); q1 = RG_FMA(q1, tt, 0x1.0e3fb74fdc507p-19);
   q = RG_FMA(q, tt, 0x1.0cb2e63fe2177p-14); q1 = RG_FMA(q1, tt, -0x1.af086905fc57fp-17);
@@ -173,7 +173,7 @@ RG_INLINE double rg_erf(double x) {
   q = RG_FMA(q, tt, 0x1.6e9827d229d2dp-3); q1 = RG_FMA(q1, tt, -0x1.4e102b9cf8513p-2);
   q = RG_FMA(q1, t, q);
   const double far = 1.0 - rg_exp_below(-z) * q;
-  return y < 1.0 ? x * p : __builtin_copysign(far, x);
+  return y < 1.0 ? RG_FMA(x, p, x) : __builtin_copysign(far, x);
 }
 
 /* x = n * pi / 2 + r with |r| <= pi / 4. The three parts of pi / 2 have 159 bits: with fused multiplications r is right
