@@ -250,7 +250,7 @@ def _get(config: Config) -> int:
     return THREADS.wanted()
 
 
-def _set(config: Config, number: int) -> None:
+def _set(config: Config, number: Any) -> None:
     if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or not 1 <= number <= MOST_THREADS:
         raise OptionError(f"rg.config.threads = {number!r}", remedy=f"choose a number from 1 to {MOST_THREADS}")
     THREADS.number = int(number)
