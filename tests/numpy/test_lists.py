@@ -144,6 +144,7 @@ BESIDE_ARRAYS: dict[str, Any] = {
     "block of a tuple": lambda x: np.block([(x[0], x[1]), x]),
     "unwrap": lambda x: np.unwrap([x[0], 5 * x[0]], period=4 * x[1]) + np.unwrap([x[0], x[1]], discont=x[1]),
     "weights of polyfit": lambda x: np.polyfit([0.0, 1.0, x[0]], [1.0, x[1], 2.0], 1, w=[1.0, x[0], x[1]]),
+    "a list of weights beside an array": lambda x: np.polyfit(np.arange(x.size), x, 1, w=list(x)),
     "polyint": lambda x: np.polyint([x[0], 1.0], k=x[1]),
     "isclose": lambda x: x[0] * np.isclose([x[0], 0.2], [x[0], 0.3], atol=x[1]),
     "histogram": lambda x: np.histogram([x[0], 1.0], 2, range=(0.0, x[1] + 3.0))[1],
